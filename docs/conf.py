@@ -56,6 +56,7 @@ pygments_style = "default"
 def _copy_notebooks() -> None:
     """Copy the demo notebooks to where Sphinx looks for pages; adapt their links to the site."""
     folder = HERE / "notebooks"
+    folder.mkdir(exist_ok=True)
     for path in sorted((HERE.parent / "notebooks").glob("*.ipynb")):
         text = path.read_text(encoding="utf-8").replace("](../docs/", "](../")
         copy = folder / path.name
@@ -69,7 +70,7 @@ def _copy_notebooks() -> None:
 def _adapt_links(_app: Sphinx, _name: str, source: list[str]) -> None:
     """Let links that lead out of ``docs/`` on GitHub lead to the pages of the site."""
     source[0] = re.sub(r"\]\(\.\./((?:\.\./)*notebooks/)", r"](\1", source[0])
-    source[0] = source[0].replace("](../../CONTRIBUTING.md", "](contributing.md")
+    source[0] = source[0].replace("](../../CONTRIBUTING.md", "](index.md")
 
 
 def setup(app: Sphinx) -> None:

@@ -1,4 +1,4 @@
-"""Writes the tables of ``docs/evals.md``: ``python docs/make_evals.py``.
+"""Writes the tables of evals in ``docs/operate/performance.md``: ``python docs/make_evals.py``.
 
 They are made of what ``python tests/evals/run_evals.py --keep`` has written into
 ``docs/measurements/evals.json``.
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 DOCS = Path(__file__).parent
-PAGE = DOCS / "evals.md"
+PAGE = DOCS / "operate" / "performance.md"
 FIGURES = DOCS / "measurements" / "evals.json"
 BEGIN, END = "<!-- Written by docs/make_evals.py: {} -->", "<!-- End -->"
 
@@ -88,40 +88,12 @@ def make_results(run: Mapping[str, Any]) -> str:
     return _make_table([f"{first['results']} results", *figures], rows)
 
 
-def make_kinds(run: Mapping[str, Any]) -> str:
-    """Return the table of wrong calls by the kind of mistake, in Markdown."""
-    kinds = {name: each["wrong_calls"]["kinds"] for name, each in run["servers"].items()}
-    first = next(iter(kinds.values()))
-    rows = [
-        [kind, str(number), *(str(each[kind][0]) for each in kinds.values())]
-        for kind, (_, number) in first.items()
-    ]
-    return _make_table(["Mistake", "Calls", *kinds], rows)
-
-
-def make_misses(run: Mapping[str, Any]) -> str:
-    """Return what goes wrong with mcp-notebook, as a list in Markdown."""
-    ours = run["servers"]["mcp-notebook"]
-    refused = [(name, line) for name, lines in ours["refused"].items() for line in lines]
-    lines = [
-        *(f"Query: {line.replace(' -> ', ' → ')}" for line in ours["queries"]["missed"]),
-        *(f"Wrong call: `{line}`" for line in ours["wrong_calls"]["failures"]),
-        *(f"Refused by {name}: `{line}`" for name, line in refused),
-    ]
-    return "\n".join(f"- {line}" for line in lines)
-
-
 def _make_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     rule = ["---", *["---:"] * (len(head) - 1)]
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, rule, *rows))
 
 
-PARTS = {
-    "summary": make_summary,
-    "results": make_results,
-    "mistakes": make_kinds,
-    "misses": make_misses,
-}
+PARTS = {"summary": make_summary, "results": make_results}
 
 
 def fill_in(text: str) -> str:

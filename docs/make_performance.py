@@ -1,4 +1,4 @@
-"""Writes the tables, sentences and plots of ``docs/operate/performance.md``.
+"""Writes the tables and plots of ``docs/operate/performance.md``.
 
 Run by hand after a measurement: ``python docs/make_performance.py``. They are made of what
 ``tests/benchmarks/compare.py`` and ``grow.py`` beside it have written into ``docs/measurements/``.
@@ -12,7 +12,7 @@ from pathlib import Path
 DOCS = Path(__file__).parent
 sys.path += [str(DOCS.parent / "tests" / "benchmarks"), str(DOCS.parent / "tests")]
 
-from comparison import growth, sentences, table  # noqa: E402 - found through the path above
+from comparison import growth, table  # noqa: E402 - found through the path above
 from comparison.figures import Run  # noqa: E402
 from comparison.growth import Growth  # noqa: E402
 
@@ -21,6 +21,11 @@ PLOTS = DOCS / "images" / "performance"
 COMPARISON = DOCS / "measurements" / "comparison.json"
 GROWTH = DOCS / "measurements" / "growth.json"
 BEGIN, END = "<!-- Written by docs/make_performance.py: -->", "<!-- End -->"
+ROWS = (
+    *("add@1", "add@8", "picture-1mb@1", "table-1mb@1", "argument-200kb@1", "list-500@1"),
+    *("start", "first-list", "memory-bridge", "memory-all"),
+)
+"""What the page shows of all that is measured."""
 FEW = 1_000
 """Axes up to this ratio have more numbers than the powers of ten."""
 COLORS = ["#0969da", "#bc4c00", "#1a7f37", "#8250df", "#bf3989", "#57606a"]
@@ -46,12 +51,7 @@ def comparison() -> str:
         f"--seconds {about['seconds']} --json docs/measurements/comparison.json"
     )
     command = all_of_it if about["pieces"] else about["command"]
-    return f"```bash\n{command}\n```\n\n{table.markdown(run)}\n\n{origin}"
-
-
-def goals() -> str:
-    """Return a sentence for each goal, and one for its floor, in Markdown."""
-    return "\n".join(f"- {text}" for text in sentences.sentences(Run.read(COMPARISON)))
+    return f"```bash\n{command}\n```\n\n{table.markdown(run, ROWS)}\n\n{origin}"
 
 
 def plots() -> str:
@@ -120,7 +120,7 @@ def draw(grown: Growth, path: Path) -> None:
 
 def fill_in(text: str) -> str:
     """Return the page's text with what is measured in its places."""
-    for part in (comparison(), goals(), plots()):
+    for part in (comparison(), plots()):
         before, _, rest = text.partition(BEGIN + "\n")
         text = f"{before}{MADE}\n\n{part}\n\n{END}{rest.partition(END)[2]}"
     return text.replace(MADE, BEGIN)

@@ -1,6 +1,6 @@
 """Makes the pictures in ``docs/images/``: ``python docs/make_pictures.py``.
 
-Run it after a change of the README's cells, of the card, of the panels, of live views, of the table
+Run it after a change of the README's cells, of the card, of the panel, of live views, of the table
 of a call's states or of the imports between rooms, with the extra ``demo`` installed. The drawn
 ones need nothing else and are compared with the code by the tests. Those of JupyterLab need
 Chromium and the extra ``browser``; without, they are left as they are.
@@ -32,12 +32,11 @@ def photograph_jupyterlab(folder: Path) -> None:
     from lab_page import THEMES  # noqa: PLC0415 - of the extra `browser`
     from lab_server import lab_server  # noqa: PLC0415
     from pictures.first_page import film_calls  # noqa: PLC0415
-    from pictures.panels import photograph_side_panel, photograph_snapshot  # noqa: PLC0415
+    from pictures.panels import photograph_side_panel  # noqa: PLC0415
     from web_browser import launched_chromium  # noqa: PLC0415
 
     with (
         TemporaryDirectory(prefix="mcpnb-", ignore_cleanup_errors=True) as home,
-        TemporaryDirectory(prefix="mcpnb-", ignore_cleanup_errors=True) as other_home,
         lab_server(Path(home)) as server,
         launched_chromium() as chromium,
     ):
@@ -46,7 +45,6 @@ def photograph_jupyterlab(folder: Path) -> None:
             (folder / f"first_page_{theme}.webp").write_bytes(film.write_animation())
             (folder / f"first_page_{theme}.png").write_bytes(film.write_last())
         (folder / "side_panel.png").write_bytes(photograph_side_panel(server, chromium))
-        (folder / "panel.png").write_bytes(photograph_snapshot(Path(other_home), chromium))
 
 
 if __name__ == "__main__":

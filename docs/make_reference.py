@@ -11,7 +11,7 @@ import json
 import re
 import sys
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from itertools import pairwise
 from pathlib import Path
@@ -95,13 +95,7 @@ def options_page() -> str:
         "`%mcp_tool my_diary --prefix diary_`",
         '`@mcp_tools(prefix="diary_")`',
         "none",
-        "What the names of an object's or a package's tools begin with.",
-    )
-    package = (
-        "`%mcp_tool --package acme`",
-        "none",
-        "none",
-        "Offers tools of a [package](../guides/declaring-tools.md#tools-of-an-installed-package).",
+        "What the names of an object's tools begin with.",
     )
     return format_page(
         "Options",
@@ -112,7 +106,7 @@ def options_page() -> str:
         explain_safety(on_line=True),
         format_table(head, rows(is_rare=False)),
         "## Rare options",
-        format_table(head, [*rows(is_rare=True), prefix, package]),
+        format_table(head, [*rows(is_rare=True), prefix]),
         "## Prompts",
         "`%%mcp_prompt`, `%mcp_prompt` and `@mcp_prompt` take "
         f"{', '.join(f'`{option.name}`' for option in list_options('prompt'))}. All but `complete` "
@@ -129,6 +123,11 @@ def options_page() -> str:
             for option in list_options("resource")
             if option.name == "mime_type"
         ),
+        "## `_meta` keys",
+        "What mcp-notebook adds to the `_meta` of tools and results. The option `meta` adds your "
+        "own, with keys that a client knows or that begin with a reversed domain of yours. MCP's "
+        f"own prefixes and `{meta_keys.PREFIX}` are reserved.",
+        _meta_keys(),
     )
 
 
@@ -148,8 +147,8 @@ def settings_page() -> str:
     return format_page(
         "Settings",
         "Set these in the environment of the notebook's kernel, of `mcp-notebook`, or of both. "
-        "Some are options of the [command line](cli.md) too. `mcp-notebook settings` prints "
-        "what they are and where each value comes from.",
+        "Some are options of the [command line](cli.md) too. `mcp-notebook doctor --settings` "
+        "prints what they are and where each value comes from.",
         format_table(["Setting", "Environment variable", "Default", "Meaning"], rows),
     )
 
@@ -175,23 +174,35 @@ def _format_default(value: object) -> str:
 def cli_page() -> str:
     """Return the page of the command."""
     command = typer.main.get_command(main.app)
+    verbs = list(_commands(command, command.name or ""))
+    rows = [row for _, verb in verbs for row in _parameter_rows(verb)]
+    shared = [row for row in dict.fromkeys(rows) if rows.count(row) > 1]
+    head = ["Parameter", "What it does"]
     parts = [
         str(command.help),
-        "The exit status is 0 on success, 1 on failure, 2 for wrong usage, and 130 if interrupted.",
+        (
+            "`--help` explains each command. The exit status is 0 on success, 1 on failure, 2 for "
+            "wrong usage, and 130 if interrupted."
+        ),
     ]
-    for path, verb in _commands(command, command.name or ""):
-        parts.append(f"## {path}")
-        parts.append(format_text(str(verb.help)))
+    for path, verb in verbs:
+        parts += [f"## {path}", format_text(str(verb.help))]
         if not hasattr(verb, "commands"):
             parts.append(f"```text\n{path} {_usage(verb)}\n```")
-            parts.append(format_table(["Parameter", "What it does"], _parameter_rows(verb)))
+            all_rows = list(_parameter_rows(verb))
+            own = [row for row in all_rows if row not in shared]
+            also = [row[0].strip("`").split()[0].strip(",") for row in all_rows if row in shared]
+            parts += [format_table(head, own)] if own else []
+            below = "[below](#options-of-several-commands)"
+            parts += [f"Explained {below}: {', '.join(f'`{name}`' for name in also)}."] * bool(also)
         if verb.epilog:
             text, _, example = verb.epilog.partition("Example")
             parts += [format_text(text)] if text else []
-            introduction, _, lines = example.partition(":")
+            _, _, lines = example.partition(":")
             code = lines.strip()
             language = "json" if code.startswith("{") else "bash"
-            parts.append(f"Example{introduction}:\n\n```{language}\n{code}\n```")
+            parts.append(f"```{language}\n{code}\n```")
+    parts += ["## Options of several commands", format_table(head, shared)]
     return format_page("Command line", *parts)
 
 
@@ -213,7 +224,7 @@ def _usage(verb: Any) -> str:
     return " ".join(words)
 
 
-def _parameter_rows(verb: Any) -> Iterable[tuple[str, str]]:
+def _parameter_rows(verb: Any) -> Iterator[tuple[str, str]]:
     for parameter in verb.params:
         if getattr(parameter, "hidden", False):
             continue
@@ -223,24 +234,17 @@ def _parameter_rows(verb: Any) -> Iterable[tuple[str, str]]:
             value = "" if parameter.is_flag else parameter.metavar or "VALUE"
             form = f"{', '.join(parameter.opts)} {value}".strip()
         yield f"`{form}`", format_text(parameter.help or "")
-    yield "`--help`", "Show the command's help and exit."
 
 
-def meta_keys_page() -> str:
-    """Return the page of the ``_meta`` keys."""
+def _meta_keys() -> str:
+    """Return the table of the ``_meta`` keys."""
     docs = read_docs(meta_keys)
     rows = [
         (f"`{key}`", docs[name])
         for name, key in vars(meta_keys).items()
         if name.isupper() and not name.startswith("_") and key != meta_keys.PREFIX
     ]
-    return format_page(
-        "`_meta` keys",
-        "What mcp-notebook adds to the `_meta` of tools and results. To add your own, use the "
-        "option [`meta`](options.md), with keys that a client knows or that begin with a reversed "
-        f"domain of yours. MCP's own prefixes and `{meta_keys.PREFIX}` are reserved.",
-        format_table(["Key", "What it holds"], rows),
-    )
+    return format_table(["Key", "What it holds"], rows)
 
 
 VALUES_TEXT = """\
@@ -251,15 +255,14 @@ Markdown, JSON, LaTeX (with its plain text), SVG, plain text, HTML. Two exceptio
 before an image of the same formula, and a plain text that only says `<Map object at 0x7f...>` \
 comes last. JavaScript is not sent.
 
-- HTML is sent as Markdown, with the images and sounds in it. For an embedded video or page, its \
+- HTML is sent as Markdown, with the images and sounds in it. For a video or a page within it, its \
 address is sent.
 - SVG is sent as an image, if what draws it is installed, with a link to the source; otherwise as \
 its source or its texts. See [Plots](../guides/results.md#plots).
-- A folium map is sent as the data that it shows, shortened, with a link to the whole.
 
 ## Values that fail
 
-A repr that fails or never ends, invalid image data, a failing converter: the client gets a \
+A repr that fails or never ends, invalid image data: the client gets a \
 one-line explanation, and the kernel is unaffected."""
 
 
@@ -269,7 +272,8 @@ def values_page() -> str:
         "Values",
         "What the client gets for each type of value. The first matching row applies. More about "
         "[files](../guides/results.md#files), [tables](../guides/results.md#tables), "
-        "[plots](../guides/results.md#plots) and [your own types](../guides/custom-types.md).",
+        "[plots](../guides/results.md#plots) and "
+        "[your own types](../guides/results.md#your-own-types).",
         format_table(["The value", "The client gets"], [(r.values, r.content) for r in RULES]),
         VALUES_TEXT,
     )
@@ -311,7 +315,7 @@ def _format_files(client: Client) -> str:
 
 
 def clients_page() -> str:
-    """Return the page on what works in which assistant, from what its tests have seen."""
+    """Return the page on what works in which assistant and framework, as their tests have seen."""
     seen = tomllib.loads((ASSISTANTS / "seen.toml").read_text("utf-8"))
     packages = json.loads((ASSISTANTS / "package.json").read_text("utf-8"))["dependencies"]
     assistants = seen["assistants"]
@@ -322,44 +326,30 @@ def clients_page() -> str:
     versions = [f"{packages[assistant['package']]}" for assistant in assistants.values()]
     return format_page(
         "Clients",
-        "What works in which assistant. `pytest -m assistants` starts each of them with a real "
-        "notebook and compares this table with what the assistant shows its model; only the model "
-        "is simulated. [`mcp-notebook install`](../connect-a-client.md) sets up those that it "
-        "knows; the others are set up by hand, Qwen Code with `--meta-tools`.",
+        "What works in which assistant and framework. Tests start each of them with a real "
+        "notebook and compare these tables with what its model is shown; only the model is "
+        "simulated. [`mcp-notebook install`](../connect-a-client.md) sets up those that it knows.",
+        "## Assistants",
         format_table(["", *assistants], [["Version", *versions], *rows]),
-        "Codex CLI runs as in an editor (`codex app-server`), the others as a command without a "
-        "screen. In Claude Code, a hook answers in place of the user.",
         "- *as text*: the model reads the error, but it is not marked as one.\n"
-        "- *on screen*: it has this only with a screen, which the test has not.\n"
-        "- *texts only*: it asks for the prompt with `$1` in the place of the first argument, and "
-        "puts the argument into the text that it gets. Parameters of other types than `str` "
-        "refuse that, and its model then reads only the arguments.\n"
+        "- *on screen*: only with a screen, which the test has not.\n"
+        "- *texts only*: the parameters of the prompt have to be `str`.\n"
         "- *all texts*: its model reads the texts, not the pictures.\n"
-        "- *without templates*: its model is not told of templates. With *listed ones* below, it "
-        "reads no address of a template either.\n"
-        "- *indirectly*: the result of the next call tells its model the name of a new tool, which "
-        "it reaches through "
+        "- *without templates*, *listed ones*: its model is not told of templates.\n"
+        "- *indirectly*: the result of the next call names a new tool, which its model reaches "
+        "through "
         "[`call_notebook_tool`](../connect-a-client.md#a-client-that-does-not-see-new-tools).\n"
-        "- *does not say*: none of its commands shows whether a server is connected.",
-        "Some get a different form, because they would lose or spoil the usual one. Codex CLI and "
-        "GitHub Copilot CLI get data as text, not as structured content. Claude Code, Codex CLI, "
-        "Qwen Code and Continue CLI get the address of a whole table as a link, all others in the "
-        "text. Continue CLI gets a note in place of a picture, which its model would read as "
-        "base64. Claude Code and Qwen Code first show their models only the names of tools.",
+        "- *does not say*: no command shows whether a server is connected.",
         "A prompt `report` is the command `/mcp__notebook__report 2026` in Claude Code, "
-        "`/report 2026` or `/report --year=2026` in Gemini CLI and Qwen Code, and "
-        "`/notebook:report 2026` in opencode. A command of the program's own wins: `/review` in "
-        "Qwen Code. Gemini CLI and Qwen Code get all messages as one text, because they use only "
-        "the first one. Continue CLI lists prompts and has no command for them.",
-        "`@notebook:data://orders` in a message adds that resource. Claude Code's screen offers "
-        "the resources after `@notebook:`, completes the names in addresses of templates, and "
-        "shows the arguments of a prompt; none of the programs that was tried completes the values "
-        "of arguments.",
+        "`/report 2026` in Gemini CLI and Qwen Code, and `/notebook:report 2026` in opencode. A "
+        "command of the program's own wins. `@notebook:data://orders` in a message adds that "
+        "resource.",
+        *_framework_parts(),
     )
 
 
-def frameworks_page() -> str:
-    """Return the page on what works in which framework, from what its tests have seen."""
+def _framework_parts() -> list[str]:
+    """Return the part of the page on what works in which framework."""
     seen = tomllib.loads((FRAMEWORKS / "frameworks.toml").read_text("utf-8"))
     frameworks = seen["frameworks"]
     rows = [
@@ -367,11 +357,8 @@ def frameworks_page() -> str:
         for row, text in seen["rows"].items()
     ]
     packages = [framework["packages"][0].partition("==") for framework in frameworks.values()]
-    return format_page(
-        "Frameworks",
-        "What works in which agent framework. `pytest -m frameworks` installs each of them in an "
-        "environment of its own, lets an agent use two notebooks over HTTP with a token, and "
-        "compares this table with what the agent sends its model; only the model is simulated.",
+    return [
+        "## Frameworks",
         format_table(
             ["", *frameworks],
             [
@@ -380,32 +367,23 @@ def frameworks_page() -> str:
                 *rows,
             ],
         ),
-        "- *as base64*: the picture is some ten thousand characters of the text that the model "
-        "reads. Let such an agent call tools that return text or tables.\n"
-        "- *in its own words*: it checks arguments itself, before it calls the tool.\n"
-        "- *stored, without the text*: it takes only the first block of a result. A picture is "
-        "stored for other tools, and its model reads that there is one.",
-        "AutoGen lists the tools again for each turn of its model, the others list them once. "
-        "smolagents treats parameters with a default as required.",
-        "OpenAI Agents also checks arguments itself, and tells its model only that an error "
-        "occurred. Here it uses the Responses API for its model, the others Chat Completions.",
-        "Most frameworks identify themselves as the Python SDK, `mcp`, so they cannot be told "
-        "apart, and all get what the least capable of them can handle: addresses as text in place "
-        "of links, the first picture before the text that was printed for it, and no unrequested "
-        "notifications of changed tools, which would make Semantic Kernel wait for ever.",
-        "## Prompts, resources and skills",
-        "What the clients of these frameworks do with what a notebook offers [besides tools]"
-        "(../guides/prompts.md), and FastMCP's client. Nothing gives it to a model by itself: your "
-        "program gets a prompt or reads a resource.",
+        (
+            "- *as base64*: the picture is some ten thousand characters of text for the model. Let "
+            "such an agent call tools that return text or tables.\n"
+            "- *in its own words*: it checks arguments itself, before it calls the tool.\n"
+            "- *stored, without the text*: it takes only the first block of a result."
+        ),
+        (
+            "AutoGen lists the tools again for each turn of its model, the others list them once. "
+            "smolagents treats parameters with a default as required. Most frameworks identify "
+            "themselves as `mcp`, so all get what the least capable of them can handle: addresses "
+            "as text, and the first picture before the text that was printed for it."
+        ),
+        "### Prompts, resources and skills",
+        "Nothing gives these to a model by itself: your program gets a prompt or reads a resource.",
         _format_kinds(frameworks),
-        "- *fails*: `get_prompt` raises an error if a message is not text. For LangChain, write "
-        "prompts that return text and tables.",
-        "smolagents has nothing for them. In Semantic Kernel, prompts are functions of the "
-        "plugin, unless it has `load_prompts=False`. In LangChain, `get_prompt` and "
-        "`get_resources` are methods of `MultiServerMCPClient`, which lists resources but no "
-        "prompts. FastMCP's client lists skills if it is created with "
-        "`extensions=[SkillsClientExtension()]`.",
-    )
+        "- *fails*: `get_prompt` raises an error if a message is not text.",
+    ]
 
 
 def _format_kinds(frameworks: Mapping[str, Any]) -> str:
@@ -428,9 +406,7 @@ PAGES = {
     "options.md": options_page,
     "settings.md": settings_page,
     "cli.md": cli_page,
-    "meta-keys.md": meta_keys_page,
     "clients.md": clients_page,
-    "frameworks.md": frameworks_page,
 }
 
 BEGIN, END = "<!-- Written by docs/make_reference.py from the code: -->", "<!-- End -->"

@@ -16,7 +16,6 @@ import argparse
 import json
 import os
 import re
-import shutil
 import subprocess
 import tempfile
 from base64 import b64decode
@@ -30,8 +29,6 @@ from nbformat import NotebookNode
 from rich.progress import Progress
 
 FOLDER = Path(__file__).parent.parent / "notebooks"
-RECORDED = "-calls"
-"""Ends the name of a notebook that `%mcp record` has written, beside the one that it is of."""
 KERNEL_ID = "0" * 32
 """The record's id, which is a part of the links to originals."""
 CONNECTED = ("good_tools.ipynb", "scaling.ipynb")
@@ -44,17 +41,22 @@ _KERNEL_NAME = re.compile(r"\bkernel-\d+")
 """Of a notebook whose file is unknown, with the PID."""
 _SECONDS = re.compile(r"(?m)^(\w+ +[\d,]+ +\d+ +)\d+\.\d\d(?= +[\d,]+ +(?:yes|none|\?|-) )")
 """Of calls, in the table of ``%mcp check``."""
+_CALL_TIME = re.compile(r"\b\d\d:\d\d:\d\d this notebook: ")
+_CALL_LENGTH = re.compile(r"(?<=12:00:00)( this notebook: \w+ in )[\d.]+ m?s\b")
+"""Of calls, in ``%mcp status``."""
+_ANSWERS = re.compile(r"(?<=: first )'[^']+', then '[^']+'")
+"""Of a tool that has another answer with each call, in the findings of ``%mcp check``."""
 _IPYTHON_FILE = re.compile(r"\bipykernel_\d+")
 _LINK = re.compile(rf"(notebook://{KERNEL_ID}/)[0-9a-f]+")
 
 
 def notebook_paths() -> list[Path]:
-    """Return the demo notebooks, without recordings of their calls."""
-    return sorted(path for path in FOLDER.glob("*.ipynb") if not path.stem.endswith(RECORDED))
+    """Return the demo notebooks."""
+    return sorted(FOLDER.glob("*.ipynb"))
 
 
 def run_notebook(path: Path, on_cell: Callable[[], object] = lambda: None) -> NotebookNode:
-    """Run a notebook in a folder with nothing but its recording, and return it with its outputs.
+    """Run a notebook in an empty folder, and return it with its outputs.
 
     Args:
         path: The notebook, which is left as it is.
@@ -69,9 +71,6 @@ def run_notebook(path: Path, on_cell: Callable[[], object] = lambda: None) -> No
         if cell.cell_type == "code":
             cell.outputs = []
     with tempfile.TemporaryDirectory(prefix="mcpnb-") as home, tempfile.TemporaryDirectory() as cwd:
-        recording = path.with_stem(path.stem + RECORDED)
-        if recording.exists():
-            shutil.copy(recording, cwd)
         env = {name: text for name, text in os.environ.items() if "MCP_NOTEBOOK" not in name} | {
             "HOME": home,
             "IPYTHONDIR": f"{home}/.ipython",
@@ -117,6 +116,9 @@ def _neutral(value: Any, folders: Mapping[str, str]) -> Any:
     value = _ADDRESS.sub("0x7f0000000000", value)
     value = _LINK.sub(rf"\g<1>{'0' * 16}", value)
     value = _SECONDS.sub(r"\g<1>0.05", value)
+    value = _CALL_TIME.sub("12:00:00 this notebook: ", value)
+    value = _ANSWERS.sub("'Dec, 301 mm', then 'Nov, 287 mm'", value)
+    value = _CALL_LENGTH.sub(r"\g<1>50 ms", value)
     return _IPYTHON_FILE.sub("ipykernel_0", value)
 
 

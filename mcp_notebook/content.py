@@ -54,8 +54,6 @@ class Text(Annotated):
     """A block of text, plain or Markdown."""
 
     text: str
-    brief: str | None = field(default=None, kw_only=True)
-    """A shorter text for clients that also get the data as structured content."""
 
 
 @dataclass(frozen=True)
@@ -75,16 +73,13 @@ class Image(Annotated):
 
 @dataclass(frozen=True)
 class Audio(Annotated):
-    """A sound: encoded bytes (WAV, MP3, Ogg, FLAC, M4A...), or samples with their rate.
+    """A sound: encoded bytes (WAV, MP3, Ogg, FLAC, M4A...).
 
-    Samples are a numpy array or a list with one or two channels, in rows or in columns. They are
-    floats from -1 to 1, or integers of the array's type.
+    ``IPython.display.Audio(samples, rate=44_100)`` is a sound, too: it encodes samples.
     """
 
     data: bytes = field(repr=False)
     mime_type: str = "audio/wav"
-    rate: float | None = None
-    """Samples per second. Required for samples; encoded bytes contain it."""
 
 
 @dataclass(frozen=True)
@@ -136,15 +131,13 @@ class Result:
 
     content: Sequence[ContentBlock] = ()
     structured: Any = None
-    """Structured content: a JSON value for programs; None for none."""
+    """Structured content: a JSON value for programs; None for none. Some assistants show their
+    model nothing else. What is not an object becomes the property ``result`` of one, and what
+    `content` says its property ``about_this_result``."""
     is_error: bool = False
     meta: Mapping[str, Any] = field(default_factory=dict)
     """The result's ``_meta``; its keys are defined by a client, or begin with your reversed domain
     name."""
-    is_bare: bool = field(default=False, kw_only=True)
-    """Set by mcp-notebook: whether the output schema of `structured` has another root than an
-    object. Clients of MCP before 2026-07-28 then get it as the property ``result`` of an object,
-    and None is a value."""
 
 
 def _normalize_audience(value: Any) -> tuple[Audience, ...]:

@@ -35,7 +35,6 @@
     │   ├── OffersNothing      its cells have run, and declare nothing
     │   └── UntrustedNotebook  it is not trusted, and only trusted notebooks may run
     ├── MissingLibrary         a feature needs a library that is not installed
-    ├── RecordingError         calls cannot be recorded, or repeated from a file
     ├── BridgeError            the background bridge cannot be started or stopped
     ├── CheckFailed            `%mcp check` could not check the tools
     ├── ClientError            a client's settings cannot be read or changed
@@ -445,10 +444,6 @@ class OffersNothing(NotebookError):
     """All cells of a notebook have run, and it declares nothing that can be served."""
 
 
-class RecordingError(McpNotebookError):
-    """Calls cannot be recorded in a file, or the calls of a file cannot be repeated."""
-
-
 class UntrustedNotebook(NotebookError):
     """A notebook is not run because it is not trusted.
 
@@ -533,6 +528,16 @@ class SessionLost(RemoteError):
 
 class SettingsError(McpNotebookError):
     """An option, an environment variable or a file has an invalid value."""
+
+
+class NoHomeFolder(SettingsError):
+    """The user has no home folder: HOME is not set, and the system does not know the user."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Your user has no home folder, which Jupyter and mcp-notebook need. Set HOME to a "
+            "folder that you can write to."
+        )
 
 
 class IssuerUnreachable(McpNotebookError):

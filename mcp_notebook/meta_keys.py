@@ -17,13 +17,11 @@ PRIORITY = f"{PREFIX}priority"
 RELATED = f"{PREFIX}related"
 """Of a tool: the names of related tools, a list of strings."""
 CACHE = f"{PREFIX}cache"
-"""Of a tool: the number of seconds that its results are cached, or "ephemeral"."""
+"""Of a tool: the number of seconds for which clients may reuse its results, or "ephemeral"."""
 CONFIRM = f"{PREFIX}confirm"
 """Of a tool: true if a person is asked before each call."""
 CODE = f"{PREFIX}code"
 """Of a notebook that has to run: a hash of its code, so that a person's consent is for no other."""
-CACHED = f"{PREFIX}cached"
-"""Of a result from the cache: its age, and the caching time of the tool, in seconds."""
 
 VARIABLE = f"{PREFIX}variable"
 """Of a variable as a resource: its ``type``, and ``shape`` and ``bytes`` if it has them."""
@@ -35,12 +33,11 @@ name; absent if that is not known."""
 VIEW = f"{PREFIX}view"
 """Of a result, for clients that show live views: the URI that its view reads, and its files."""
 
-WRAPPED = f"{PREFIX}wrapped"
-"""Of a result, for live views: true if its structured content is an object because the client's
-version of MCP requires one, and the data is its member ``result``."""
+DATA = f"{PREFIX}data"
+"""Of a result, for the pages of a notebook's author: what the tool returned, as JSON."""
 
 SHORTENED = f"{PREFIX}shortened"
-"""Of a result with shortened structured content: which part of each list it has."""
+"""Of a result with shortened data for pages: which part of each list it has."""
 
 MAX_RESULT_SIZE = "anthropic/maxResultSizeChars"
 """Of a tool: the number of characters of a result that Claude Code shows its model in full, at most

@@ -55,46 +55,40 @@ def pytest_configure(config):
 
 def pytest_addoption(parser):
     parser.addoption(
-        "--sequences-minutes",
-        type=float,
-        help="how long tests/e2e/test_sequences.py makes up new sequences; without it: a few",
-    )
-    parser.addoption(
         "--unforked",
         action="store_true",
         help="start all programs as users do: what is left out is in tests/forked_command.py",
     )
-    parser.addoption(
-        "--any-values",
-        type=int,
-        default=10,
-        help="how many made-up values tests/e2e/test_any_value.py sends",
-    )
 
 
-LONG = (
+SLOW = (
     "tests/e2e/",
-    "tests/docs/",
     "tests/jupyter/",
-    "tests/cli/",
-    "tests/test_notebooks",
+    "tests/cli/test_call.py",
+    "tests/cli/test_main.py",
+    "tests/check/test_examination.py",
+    "tests/check/test_live.py",
+    "tests/docs/test_code_blocks.py",
     "tests/bridge/headless/",
-    "tests/kernel/test_extension",
-    "tests/browser/test_side_panel",
+    "tests/kernel/test_extension.py",
+    "tests/test_notebooks.py",
+    "tests/test_other_systems.py",
 )
-"""Whose tests start most processes. They come first: each file is run by one worker, and a long one
-at the end would leave the others without work."""
+"""Whose tests start most processes. All but the main features, `smoke`, are slow."""
 
 
-def pytest_collection_modifyitems(config, items):
-    """Put the long files first, and give the long run its time."""
-    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
-    minutes = config.getoption("--sequences-minutes")
+@pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks
+def pytest_collection_modifyitems(items):
+    """Mark what is slow, and let one worker run it file by file: its tests share kernels."""
     for item in items:
-        if item.path.name == "test_any_value.py" and config.getoption("--any-values") > 10:
-            item.add_marker(pytest.mark.timeout(0))
-        if minutes is not None and item.path.name == "test_sequences.py":
-            item.add_marker(pytest.mark.timeout(60 * minutes + 600))
+        if item.nodeid.startswith(SLOW):
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+            if item.get_closest_marker("smoke") is None:
+                item.add_marker(pytest.mark.slow)
+    # A long file at the end would leave the other workers without work.
+    items.sort(
+        key=lambda item: not item.nodeid.startswith((*SLOW, "tests/browser/test_side_panel"))
+    )
 
 
 @pytest.fixture

@@ -184,3 +184,14 @@ def _find_url(process: subprocess.Popen[bytes], home: Path) -> str | None:
         return json.loads(record.read_text())["url"]
     except (FileNotFoundError, json.JSONDecodeError):  # not there yet; half written
         return None
+
+
+@contextmanager
+def login(server: JupyterServer) -> Iterator[httpx2.Client]:
+    """Open a page of the server: it has the cookies, and no token."""
+    with httpx2.Client(base_url=server.url, timeout=TIMEOUT, trust_env=False) as page:
+        page.get("api/status", headers=HEADERS)
+        page.get("login", follow_redirects=True)
+        assert page.get("api/kernels").status_code == 200
+        page.headers["X-XSRFToken"] = page.cookies.get("_xsrf")
+        yield page

@@ -7,9 +7,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from inspect import isawaitable
 from pathlib import Path
 from typing import Any, Self
 
+import anyio
 import pytest
 from forked_command import KERNEL, find_pid, list_words
 from jupyter_client.blocking import BlockingKernelClient
@@ -143,6 +145,16 @@ class LiveKernel:
         output = self.run(code, **request)
         assert output.error is None, output.text
         return output
+
+    def insert(self, code: str) -> str:
+        """Run a cell, and return the code of the cell that a frontend would insert below it."""
+        request = self.start(code)
+        reply = self.client.get_shell_msg(timeout=60)
+        while reply["parent_header"].get("msg_id") != request:
+            reply = self.client.get_shell_msg(timeout=60)
+        (payload,) = reply["content"]["payload"]
+        assert (payload["source"], payload["replace"]) == ("set_next_input", False)
+        return str(payload["text"])
 
     def set_constants(self, module: str, **constants: float) -> None:
         """Give constants of a module other values: limits of time that tests would wait for."""
@@ -312,6 +324,16 @@ def until(
     return fulfilled
 
 
+async def soon(condition: Callable[[], Any]) -> Any:
+    """As `until`, on a loop that goes on meanwhile; the condition may be a coroutine function."""
+    with anyio.fail_after(TIMEOUT):
+        while not (fulfilled := condition()) or (
+            isawaitable(fulfilled) and not (fulfilled := await fulfilled)
+        ):
+            await anyio.lowlevel.checkpoint()
+    return fulfilled
+
+
 def wait_for_ends(pids: Iterable[int]) -> None:
     """Wait until none of these processes runs."""
     for pid in pids:
@@ -333,7 +355,7 @@ def record_of(kernel: LiveKernel) -> Record:
 def tools_of(kernel: LiveKernel) -> dict[str, messages.ToolInfo]:
     """Return the tools that a kernel offers to bridges, by name."""
     with Link(record_of(kernel)) as link:
-        return {tool.name: tool for tool in link.welcome.tools}
+        return {tool.name: tool for tool in link.welcome.tools if tool.kind == "tool"}
 
 
 def text_of(result: Result) -> str:

@@ -11,13 +11,13 @@ from importlib.util import find_spec
 import pytest
 
 OUTSIDE_THE_EXTRAS = frozenset(
-    {"Bio", "cairosvg", "duckdb", "executorlib", "geopandas", "holoviews", "ipympl"}
-    | {"ipyparallel", "kaleido", "lets_plot", "panel", "rdkit", "resource"}
+    {"duckdb", "geopandas", "ipympl"}
+    | {"ipyparallel", "kaleido", "resource"}
     | {"sqlalchemy", "zarr"}
 )
-"""Libraries that no extra brings: kaleido needs Chrome, cairosvg the cairo library, resource is
+"""Libraries that no extra brings: kaleido needs Chrome, resource is
 there on POSIX only, and the others are hundreds of megabytes for a test or two each. A skip names
-what was not run; `.ci/run` installs executorlib and ipyparallel for the slow tests, and
+what was not run; `.ci/run` installs ipyparallel for the slow tests, and
 `.ci/other-libraries` what it can of the others."""
 
 

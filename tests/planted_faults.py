@@ -1,9 +1,9 @@
 """Notebooks with planted faults, and the command that is to find them."""
 
-import json
+import re
 import subprocess
 
-import nbformat
+import notebook_files
 from forked_command import list_words
 from live import kernel_env
 
@@ -84,17 +84,6 @@ def count_calls() -> str:
     return "open"
 ''',
     ),
-    "draws random numbers": (
-        "estimate",
-        "changes-random-state",
-        "import random",
-        '''
-%%mcp_tool --read-only
-def estimate() -> bool:
-    """Return whether the share is below one."""
-    return random.random() <= 1
-''',
-    ),
     "differs from call to call": (
         "tell_id",
         "changing-answer",
@@ -166,9 +155,9 @@ def pick_year(year: int) -> int:
     ),
     "answers with something else than it declares": (
         "count_shops",
-        "answer-schema",
+        "failing-example",
         '''
-%%mcp_tool --read-only --output-schema --no-validate-output
+%%mcp_tool --read-only --output-schema
 def count_shops() -> int:
     """Return the number of shops."""
     return "three"
@@ -191,10 +180,9 @@ def pick_month(month: Literal[1, 2]) -> int:
 
 def write_notebook(folder, *cells):
     """Write a notebook that loads the extension and has these code cells."""
-    sources = [LOAD, *(cell.strip() for cell in cells)]
-    document = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(each) for each in sources])
-    nbformat.write(document, folder / "tools.ipynb")
-    return folder / "tools.ipynb"
+    return notebook_files.write_notebook(
+        folder / "tools.ipynb", LOAD, *(cell.strip() for cell in cells)
+    )
 
 
 def run_check(home, *words):
@@ -212,7 +200,17 @@ def run_check(home, *words):
 
 def find(home, *words):
     """Run the command, and return its findings but for notes, as pairs of tool and rule."""
-    done = run_check(home, *words, "--json")
+    done = run_check(home, *words)
     assert done.stdout, done.stderr
-    found = json.loads(done.stdout)["findings"]
-    return {(each.get("tool"), each["rule"]) for each in found if each["severity"] != "note"}
+    return {(tool, rule) for mark, tool, rule in read_findings(done.stdout) if mark != "-"}
+
+
+def read_findings(report):
+    """Return the findings of a report: mark, tool (None: of the notebook) and rule."""
+    lines = re.findall(r"^ *([✗!-]) (\w+)[, :](.*)", report, re.MULTILINE)
+    # A traceback may follow the line of a cell that fails.
+    return [
+        (mark, None if tool in ("cell", "notebook") else tool, rest.rpartition("[")[2].rstrip("]"))
+        for mark, tool, rest in lines
+        if rest.endswith("]")
+    ]

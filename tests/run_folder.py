@@ -42,7 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Make the folder, and have this process and all that it starts use it."""
     if hasattr(config, "workerinput"):
         return  # a process that runs tests has inherited all this
-    home = Path.home()
+    home, before = Path.home(), dict(os.environ)
     for name, path in (_CACHES | _SETTINGS).items():
         if name in _CACHES or (home / path).exists():
             os.environ.setdefault(name, str(home / path))
@@ -51,7 +51,15 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
     # A short name, as sockets live below it, whose paths are short.
     folder = Path(tempfile.mkdtemp(prefix="mcpnb-"))
-    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+    def end() -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+        # mutmut runs pytest several times in one process.
+        os.environ.clear()
+        os.environ.update(before)
+        tempfile.tempdir = None
+
+    config.add_cleanup(end)
     for name in ("home", "t", SHARED):
         (folder / name).mkdir()
     os.environ |= {

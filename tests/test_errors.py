@@ -23,14 +23,6 @@ def test_a_tool_that_the_notebook_does_not_have_is_told_with_the_closest_one_or_
         raise NoSuchTool("x")
 
 
-def test_an_unknown_tool_is_told_with_the_first_twenty():
-    names = tuple(f"t{number}" for number in range(21))
-    text = str(UnknownTool("x", names))
-    assert "t19, ..." in text
-    assert "t20" not in text
-    assert "No open notebook offers a tool" in str(UnknownTool("x"))
-
-
 def test_an_unknown_tool_is_told_with_what_was_probably_meant():
     text = str(UnknownTool("topp", ("top", "rain")))
     assert text == "Unknown tool: 'topp'. Did you mean 'top'? The tools are: top, rain."

@@ -1,11 +1,9 @@
 import os
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
-from missing_libraries import OUTSIDE_THE_EXTRAS
 
 ROOT = Path(__file__).parent.parent
 TESTS = {
@@ -66,10 +64,3 @@ def test_a_library_that_a_test_needs_may_not_be_missing_where_these_tests_are_as
     done = run_pytest(tmp_path, "", "-m", "needs", "test_needs.py")
     assert "1 passed, 1 error" in done.stdout.splitlines()[-1], done.stdout
     assert "needs nosuch: pip install -e '.[test-libraries]'" in done.stdout
-
-
-def test_no_extra_brings_what_may_be_missing():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    lines = [line for extra in project["optional-dependencies"].values() for line in extra]
-    for name in OUTSIDE_THE_EXTRAS:
-        assert not [line for line in lines if line.startswith(name)]

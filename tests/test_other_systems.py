@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from live import TIMEOUT, Link, kernel_env, live_kernel, record_of, text_of
 from mcp import Client, StdioServerParameters
+from notebook_files import write_notebook
 
 from mcp_notebook.clients.client import Launch
 from mcp_notebook.clients.installation import plan_installation, read_entries
@@ -69,15 +70,7 @@ def kernel(module_home):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("platform", "expected"),
-    [
-        # It is imported by the first call that is forked, and Windows cannot fork.
-        (
-            "win32",
-            "win32 False {'mcp_notebook.kernel.fork.forked_child': \"No module named 'fcntl'\"}",
-        ),
-        ("darwin", "darwin True {}"),
-    ],
+    ("platform", "expected"), [("win32", "win32 False {}"), ("darwin", "darwin True {}")]
 )
 def test_each_module_is_imported_without_what_the_system_lacks(home, platform, expected):
     done = subprocess.run(
@@ -129,18 +122,7 @@ def test_the_line_magic_works(kernel, cell):
 
 
 async def test_a_notebook_is_run_headless(home):
-    cells = [
-        {
-            "cell_type": "code",
-            "source": cell,
-            "metadata": {},
-            "outputs": [],
-            "execution_count": None,
-        }
-        for cell in (LOAD, ADD)
-    ]
-    document = {"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": cells}
-    (home / "sums.ipynb").write_text(json.dumps(document), encoding="utf-8")
+    write_notebook(home / "sums.ipynb", LOAD, ADD)
     async with _connected(home, str(home / "sums.ipynb")) as client:
         assert (await client.call_tool("add", {"a": 1, "b": 2})).content[0].text == "3"
         (record,) = list_live_records(home / ".mcp-notebook" / "kernels")
@@ -183,9 +165,7 @@ def test_an_http_bridge_ends_when_it_is_interrupted(home):
     assert process.returncode in (0, 130)
 
 
-@pytest.mark.parametrize(
-    "client", [client for client in CLIENTS.values() if not client.is_pasted], ids=lambda c: c.name
-)
+@pytest.mark.parametrize("client", CLIENTS.values(), ids=lambda c: c.name)
 def test_paths_with_backslashes_are_in_settings_of_clients_as_they_are(client, tmp_path):
     python = r"C:\Users\Ada Lovelace\new\python.exe"
     notebook = r"C:\Users\Ada Lovelace\täglich\Umsätze \"2\".ipynb"

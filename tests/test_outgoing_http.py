@@ -76,10 +76,7 @@ CLIENTS = {
     "connect's Binder": launch,
     "the JupyterHub's API": lambda url: HubTokens(url).verify_token(TOKEN),
     "the issuer's keys": lambda url: SignedTokens(url, "x").verify_token(SIGNED),
-    "the doctor's list": lambda url: probes.ask_address(f"{url}/mcp", HEADERS, 10),
-    "the doctor's token": lambda url: probes.is_refused(f"{url}/mcp", HEADERS),
-    "the doctor's look": lambda url: probes.is_answering(f"{url}/mcp"),
-    "the doctor's probe": lambda url: probes.is_bridge(f"{url}/healthz"),
+    "the doctor's question": lambda url: probes.ask_status("GET", f"{url}/mcp", HEADERS),
 }
 
 
@@ -122,6 +119,12 @@ async def test_this_machine_is_never_asked_through_a_proxy(client, host, proxy, 
     with web_server(note) as url:
         await attempt(client, url.replace("127.0.0.1", host))
     assert asked
+    assert proxy[1] == []
+
+
+@pytest.mark.parametrize("host", ["[::1]", "127.0.0.1", "127.9.9.9", "localhost"])
+async def test_not_even_a_tunnel_to_this_machine_is_asked_for(host, proxy, environment):
+    await attempt(find, f"https://{host}:9")
     assert proxy[1] == []
 
 
@@ -190,8 +193,6 @@ def test_no_other_module_opens_http_clients_of_its_own():
         package / "outgoing_http.py",
         # It asks a process that it has started itself, with `trust_env=False`.
         package / "jupyter" / "bridge_process.py",
-        # Tools fetch with it: it connects to the address that was checked, without a proxy.
-        package / "kernel" / "schemas" / "public_url.py",
     }
     httpx = {"Client", "AsyncClient", "get", "post", "request", "stream"}
     calls = {f"httpx2.{name}" for name in httpx} | {"AsyncClient"}

@@ -9,8 +9,7 @@ import pytest
 from otlp_receiver import receive_spans
 
 from mcp_notebook.errors import MissingLibrary
-from mcp_notebook.settings.settings import Settings
-from mcp_notebook.span_export import CLOSE_LIMIT, close_provider, open_provider
+from mcp_notebook.span_export import CLOSE_LIMIT, close_provider, is_configured, open_provider
 
 pytest.importorskip("opentelemetry.sdk.trace")
 ENDPOINT = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://localhost:4318"}
@@ -26,12 +25,10 @@ ENDPOINT = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://localhost:4318"}
         ({"OTEL_TRACES_EXPORTER": "console"}, True),
         (ENDPOINT | {"OTEL_TRACES_EXPORTER": "None"}, False),
         (ENDPOINT | {"OTEL_SDK_DISABLED": "TRUE"}, False),
-        (ENDPOINT | {"MCP_NOTEBOOK_TRACING": "no"}, False),
-        ({"MCP_NOTEBOOK_TRACING": "yes"}, True),
     ],
 )
-def test_calls_are_traced_if_it_is_said_where_to_or_that_they_are(env, expected):
-    assert Settings.from_environment(env).tracing is expected
+def test_calls_are_traced_if_opentelemetrys_variables_say_where_to(env, expected):
+    assert is_configured(env) is expected
 
 
 def end_a_span(provider):
@@ -100,7 +97,7 @@ def test_a_bridge_that_traces_nothing_loads_neither_sdk_nor_metrics():
     script = (
         "import sys\n"
         "from mcp_notebook.bridge import app\n"
-        "app._open_spans(app.Settings())\n"
+        "app._open_spans()\n"
         "print(sorted({'opentelemetry.sdk', 'prometheus_client'} & set(sys.modules)))"
     )
     command = [sys.executable, "-c", script]

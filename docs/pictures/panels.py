@@ -1,16 +1,13 @@
-"""The pictures of the side panel, and of ``%mcp panel`` without one: an assistant at work."""
+"""The picture of the side panel: an assistant at work."""
 
 from io import BytesIO
-from pathlib import Path
 
-from assistant import Assistant, find_assistant
+from assistant import Assistant
 from lab_page import SOON
 from lab_server import LabServer
-from live import live_kernel
 from pictures.first_page import write_png
 from pictures.lab_notebook import (
     LONG_TOOL,
-    SCALE,
     connect_assistant,
     open_notebook,
     read_long_cells,
@@ -24,8 +21,6 @@ from side_panel import SidePanel
 ASK = ROOT / "docs" / "guides" / "ask-the-user.md"
 ASKING_TOOL = "forget_year"
 """A tool of the guide to questions, whose calls need consent."""
-WIDTH = 900
-"""Pixels of an output."""
 
 
 def photograph_side_panel(server: LabServer, chromium: Browser) -> bytes:
@@ -47,39 +42,6 @@ def photograph_side_panel(server: LabServer, chromium: Browser) -> bytes:
             panel.button(f"Stop {LONG_TOOL}").click()
             for call in (asking, running, waiting):
                 call.result(SOON)
-    return write_png(Image.open(BytesIO(png)))
-
-
-def photograph_snapshot(home: Path, chromium: Browser) -> bytes:
-    """Return a picture of the output of ``%mcp panel``, as PNG.
-
-    Args:
-        home: An empty folder with a short path, for a kernel that no application with a side panel
-            has started.
-        chromium: The browser.
-    """
-    with live_kernel(home, notebook=str(home / "weather.ipynb")) as kernel:
-        for cell in _read_cells():
-            kernel.ok(cell)
-        # On the main thread, the long call would hold up the line that shows it.
-        kernel.ok(f"%mcp_tool {LONG_TOOL} --read-only --run thread")
-        assistant = find_assistant(kernel.ok("%mcp serve").text, home)
-        try:
-            assistant.stay()
-            _call_before(assistant)
-            running = assistant.start_call(LONG_TOOL, year=2015, rounds=1_000_000)
-            while "running" not in (shown := kernel.ok("%mcp panel").displays[0])["text/plain"]:
-                pass
-            kernel.ok("%mcp stop")
-            running.result(SOON)
-        finally:
-            assistant.close()
-            kernel.ok("%mcp serve --stop")
-    page = chromium.new_page(viewport={"width": WIDTH, "height": 100}, device_scale_factor=SCALE)
-    style = "body { font: 14px/1.4 sans-serif; margin: 8px }"
-    page.set_content(f"<!doctype html><style>{style}</style>{shown['text/html']}")
-    png = page.screenshot(full_page=True)
-    page.close()
     return write_png(Image.open(BytesIO(png)))
 
 

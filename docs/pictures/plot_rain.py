@@ -43,5 +43,5 @@ async def _plot(cells: list[str], home: str) -> bytes:
         )
         async with Client(server) as assistant:
             result = await assistant.call_tool(TOOL, ARGUMENTS)
-    (block,) = result.content
+    (block,) = [each for each in result.content if each.type == "image"]
     return b64decode(block.data)

@@ -24,7 +24,6 @@ export interface ITool {
   listed_as?: string;
   on: boolean;
   effect: '' | 'read-only' | 'destructive';
-  package?: string;
   calls: number;
   errors: number;
   cell?: string;
@@ -134,9 +133,12 @@ export type Action =
   | { action: 'switch'; tool: string; on: boolean }
   | { action: 'remove'; tool: string };
 
+/** What is new of a notebook; `counts` has new numbers of calls and errors, by the tools' names. */
+export type Changes = Partial<INotebookState> & { counts?: { [name: string]: [number, number] } };
+
 /** One message of the stream. */
 export type Change =
-  | { kernel: string; changes: Partial<INotebookState> | null }
+  | { kernel: string; changes: Changes | null }
   | { kernel: string; show: true }
   | { ready: true };
 
@@ -218,11 +220,17 @@ export function pictureUrl(
 
 /** Open the stream of changes. */
 export function openChanges({ settings }: IServer): WebSocket {
-  let url = URLExt.join(settings.wsUrl, BASE, 'changes');
-  if (settings.appendToken && settings.token) {
-    url += `?token=${encodeURIComponent(settings.token)}`;
+  const url = URLExt.join(settings.wsUrl, BASE, 'changes');
+  // A WebSocket has no headers of its own.
+  const query: { [name: string]: string } = {};
+  const xsrf = /(?:^|; *)_xsrf=([^;]*)/.exec(document.cookie);
+  if (xsrf) {
+    query._xsrf = xsrf[1];
   }
-  return new settings.WebSocket(url);
+  if (settings.appendToken && settings.token) {
+    query.token = settings.token;
+  }
+  return new settings.WebSocket(url + URLExt.objectToQueryString(query));
 }
 
 /** Return whether the server has the extension at all. */

@@ -4,6 +4,7 @@ import { ISignal, Signal } from '@lumino/signaling';
 import {
   Action,
   Change,
+  Changes,
   INotebookState,
   IQuestion,
   IServer,
@@ -33,6 +34,18 @@ export interface IFront {
 export interface IAsked {
   kernel: string;
   question: IQuestion;
+}
+
+/** Return what is known of a notebook after a change. */
+function merge(known: INotebookState | undefined, { counts, ...changes }: Changes): INotebookState {
+  const merged = { ...known, ...changes } as INotebookState;
+  if (counts && merged.tools) {
+    merged.tools = merged.tools.map(tool => {
+      const [calls, errors] = counts[tool.name] ?? [tool.calls, tool.errors];
+      return { ...tool, calls, errors };
+    });
+  }
+  return merged;
 }
 
 export class PanelStore {
@@ -140,7 +153,7 @@ export class PanelStore {
     } else {
       const known = seen.has(change.kernel) ? this.notebooks.get(change.kernel) : undefined;
       seen.add(change.kernel);
-      this.notebooks.set(change.kernel, { ...known, ...change.changes } as INotebookState);
+      this.notebooks.set(change.kernel, merge(known, change.changes));
     }
     this._changed.emit();
   }

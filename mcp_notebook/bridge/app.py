@@ -7,6 +7,7 @@ kernels. Clients that do not read their answers delay it by `ANSWER_GRACE`.
 """
 
 import logging
+import os
 import signal
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -18,19 +19,16 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 
-from mcp_notebook.bridge.server.protocol import postponed_sdk  # noqa: F401
+from mcp_notebook.bridge.server.sessions import postponed_sdk  # noqa: F401
 
 # isort: split
 from mcp_notebook.bridge.absent_notebooks import find_departed_notebooks, has_kernel
 from mcp_notebook.bridge.access.caller import OWNER, Caller, Permissions
 from mcp_notebook.bridge.headless.cell_progress import SharedProgress
-from mcp_notebook.bridge.headless.repeated_starts import warn_of_repeated_starts
 from mcp_notebook.bridge.kernels.catalog import Catalog
-from mcp_notebook.bridge.kernels.links import ExpectedKernel, Links
-from mcp_notebook.bridge.server.consent.policy import ConsentPolicy
-from mcp_notebook.bridge.server.protocol.protocol_error import INTERNAL_ERROR, ProtocolError
-from mcp_notebook.bridge.server.server import NotebookServer
-from mcp_notebook.bridge.server.tasks.tasks import TaskPolicy
+from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.server.server import FirstTools, NotebookServer, ServerOptions
+from mcp_notebook.bridge.server.sessions.protocol_error import INTERNAL_ERROR, ProtocolError
 from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
 from mcp_notebook.bridge.telemetry.call_events import CallObserver
 from mcp_notebook.bridge.telemetry.call_tracer import CallTracer
@@ -39,7 +37,7 @@ from mcp_notebook.bridge.transports.stdio import serve_stdio
 from mcp_notebook.discovery.records import Record, watch_records
 from mcp_notebook.errors import McpNotebookError, NotebookError
 from mcp_notebook.settings.settings import Settings
-from mcp_notebook.span_export import close_provider, open_provider
+from mcp_notebook.span_export import close_provider, is_configured, open_provider
 from mcp_notebook.termination import handle_signals, list_termination_signals
 from mcp_notebook.text.missing_tools import MissingTool
 from mcp_notebook.text.terminal import print_note
@@ -48,8 +46,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
     from mcp_notebook.bridge.headless.early_kernel import EarlyKernel
-    from mcp_notebook.bridge.headless.replica_set import ReplicaSet
-    from mcp_notebook.bridge.headless.supervisor import Supervisor
+    from mcp_notebook.bridge.headless.served_notebook import ServedNotebook
 
 logger = logging.getLogger(__name__)
 
@@ -92,17 +89,13 @@ async def run_stdio(
         permissions=Permissions.from_settings(settings),
         errors=settings.errors or "full",
     )
-    folders, files = split_folders(notebooks)
+    folders, _ = split_folders(notebooks)
     with unwrap_errors(), write_audit_log(settings) as observers:
         async with (
             Bridge(settings, observers, caller, has_folders=bool(folders)).run() as bridge,
             anyio.create_task_group() as tasks,
         ):
             bridge.start(tasks, notebooks, early)
-            if files:
-                tasks.start_soon(
-                    anyio.to_thread.run_sync, warn_of_repeated_starts, settings.home, files
-                )
             await serve_stdio(bridge.server, stop=bridge.stop, limits=settings)
             tasks.cancel_scope.cancel()
         bridge.check_end()
@@ -148,33 +141,25 @@ class Bridge:
         self._headless_count = 0
         """Headless notebooks that are served or being started."""
         self._catalog = Catalog()
-        self.links = Links(
-            self._catalog,
-            on_change=self._handle_change,
-            on_resources=self._handle_resources,
-            inspects=settings.inspect,
-        )
+        self.links = Links(self._catalog, inspects=settings.inspect)
         self.metrics = Metrics()
         self.metrics.readings += [
             Reading("kernels", "Kernels that are linked now.", lambda: len(self.links)),
             Reading("tools", "Tools that are offered now.", lambda: len(self._catalog.entries())),
         ]
-        self._spans = _open_spans(settings)
+        self._spans = _open_spans()
         tracers = [] if self._spans is None else [CallTracer(self._spans)]
         self.server = NotebookServer(
             self._catalog,
             self.links,
-            ready=self._wait_for_first_tools,
-            settled=self._settle,
-            can_list=self._wait_for_first_list,
+            ServerOptions.from_settings(settings, runs_notebooks=has_folders),
+            first_tools=FirstTools(
+                ready=self._wait_for_first_tools,
+                can_list=self._wait_for_first_list,
+                settled=self._settle,
+            ),
             default_caller=default_caller,
             observers=[self.metrics, *observers, *tracers],
-            with_meta_tools=settings.meta_tools,
-            runs_notebooks=has_folders,
-            page_size=settings.page_size,
-            limits=settings,
-            tasks=TaskPolicy.from_settings(settings),
-            consent=ConsentPolicy.from_settings(settings),
         )
         self.server.calls.find_departed_notebooks = self._find_departed_notebooks
         self.server.tasks.finder.has_kernel = partial(has_kernel, settings)
@@ -252,56 +237,42 @@ class Bridge:
         self._headless_count = len(notebooks)
         progress = SharedProgress()
         async with anyio.create_task_group() as tasks:
-            keepers = self._list_last_offers(files, progress, early) if files else []
+            served = self._list_last_offers(files, progress, early) if files else []
             if folders:
                 from mcp_notebook.bridge.headless.folders.folder import (  # noqa: PLC0415 - see below
                     NotebookFolders,
                 )
 
                 labels = self._catalog.labels
-                besides = {
-                    labels[keeper.id]: path for keeper, path in zip(keepers, files, strict=True)
-                }
-                served = NotebookFolders(folders, self._settings, self.links, progress, besides)
-                await tasks.start(served.run)
-            if all(self.links.is_expected(keeper.id) for keeper in keepers):
+                besides = {labels[notebook.id]: notebook.path for notebook in served}
+                rest = NotebookFolders(folders, self._settings, self.links, progress, besides)
+                await tasks.start(rest.run)
+            if all(self.links.is_expected(notebook.id) for notebook in served):
                 self._can_list.set()
-            for keeper in keepers:
-                await tasks.start(self._keep_served, keeper)
+            for notebook in served:
+                await tasks.start(self._keep_served, notebook)
             self.note_ready()
 
     def _list_last_offers(
         self, notebooks: Sequence[Path], progress: SharedProgress, early: "EarlyKernel | None"
-    ) -> "list[Supervisor | ReplicaSet]":
-        """List what notebooks last offered, and return what will run them."""
-        # A bridge for live notebooks starts in three quarters of the time without these imports.
-        from mcp_notebook.bridge.headless.offers import find_offer  # noqa: PLC0415
-        from mcp_notebook.bridge.headless.replica_set import ReplicaSet  # noqa: PLC0415
-        from mcp_notebook.bridge.headless.supervisor import Supervisor  # noqa: PLC0415
+    ) -> "list[ServedNotebook]":
+        """List what notebooks last offered, and return what will serve them."""
+        # A bridge for live notebooks starts in three quarters of the time without this import.
+        from mcp_notebook.bridge.headless.served_notebook import ServedNotebook  # noqa: PLC0415
 
-        is_single = self._settings.replicas == 1 and not self._settings.watch
-        keep: type[Supervisor | ReplicaSet] = Supervisor if is_single else ReplicaSet
-        keepers = []
+        served = []
         for path in notebooks:
-            keepers.append(keep(path, self._settings, self.links, progress, early))
+            served.append(ServedNotebook(path, self._settings, self.links, progress, early=early))
             early = None
         # Reserve their names, which must not depend on which of them have run before.
-        named = zip(keepers, notebooks, strict=True)
-        self._catalog.set_kernels([(keeper.id, path.stem, ()) for keeper, path in named])
-        offers = [find_offer(self._settings.home, path) for path in notebooks]
-        self.links.expect(
-            [
-                ExpectedKernel(keeper.id, offer.notebook, offer.tools)
-                for keeper, offer in zip(keepers, offers, strict=True)
-                if offer is not None
-            ],
-            is_first=True,
-        )
-        return keepers
+        self._catalog.set_kernels([(notebook.id, notebook.name, ()) for notebook in served])
+        known = [notebook.expect() for notebook in served if notebook.take_offer()]
+        self.links.expect(known, is_first=True)
+        return served
 
     async def _keep_served(
         self,
-        keeper: "Supervisor | ReplicaSet",
+        notebook: "ServedNotebook",
         *,
         task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
@@ -310,7 +281,14 @@ class Bridge:
         Raises:
             McpNotebookError: It cannot be run, or it was the last one and cannot be restarted.
         """
-        reason = await keeper.run(task_status=task_status)
+        run = notebook.run
+        if self._settings.watch:
+            from mcp_notebook.bridge.headless.saved_notebook import (  # noqa: PLC0415 - see above
+                SavedNotebook,
+            )
+
+            run = SavedNotebook(notebook).run
+        reason = await run(task_status=task_status)
         self._headless_count -= 1
         if not self._headless_count:
             raise NotebookError(reason)
@@ -353,7 +331,7 @@ class Bridge:
         if entries and not names:
             names = [entry.name for entry in entries]
             return (
-                "none. --tools, --exclude, --tags or --read-only leaves out all of them: "
+                "none. --tools, --exclude or --read-only leaves out all of them: "
                 f"{', '.join(names)}."
             )
         unknown = [entry.name for entry in self._catalog.entries("notebook")]
@@ -378,12 +356,6 @@ class Bridge:
             raise self._failure
         if self._is_interrupted:
             raise KeyboardInterrupt
-
-    def _handle_change(self) -> None:
-        self.server.note_change()
-
-    def _handle_resources(self, kernel_id: str) -> None:
-        self.server.resource_notices.note_kernel(kernel_id)
 
     def _find_departed_notebooks(self) -> list[MissingTool]:
         """Return the user's notebooks that have left lately, if it is those that are served."""
@@ -431,9 +403,9 @@ def _list_first(names: Sequence[str]) -> str:
     return ", ".join(names[:_MAX_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def _open_spans(settings: Settings) -> "TracerProvider | None":
+def _open_spans() -> "TracerProvider | None":
     """Return the exporter of calls' spans; None if tracing is off or unavailable."""
-    if settings.tracing:
+    if is_configured(os.environ):
         try:
             return open_provider("mcp-notebook")
         except McpNotebookError as error:

@@ -48,7 +48,7 @@ async def read_folder(settings: Settings, folder: Path) -> AsyncIterator[LinkedK
     from mcp_notebook.bridge.headless.folders.folder import NotebookFolders  # noqa: PLC0415
 
     catalog = Catalog()
-    async with Links(catalog, on_change=lambda: None) as links:
+    async with Links(catalog) as links:
         folders = NotebookFolders([folder], settings, links, SharedProgress())
         await folders.list_all()
         left_out = [explain_left_out(str(path), reason) for path, reason in folders.skipped.items()]
@@ -82,7 +82,7 @@ async def link_kernels(settings: Settings, notebook: Path | None) -> AsyncIterat
                 )
         catalog = Catalog()
         failures: Sequence[MissingTool] = ()
-        links = await stack.enter_async_context(Links(catalog, on_change=lambda: None))
+        links = await stack.enter_async_context(Links(catalog))
         if running is not None:
             records = [running.record]
             link = links.open_link(running.record, running.describe_end)

@@ -7,15 +7,14 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 from jsonschema.validators import validator_for
 
 from mcp_notebook import meta_keys
-from mcp_notebook.check.findings import Finding, Severity
-from mcp_notebook.check.subject import Answer, CheckedTool, Subject, Trial
+from mcp_notebook.check.findings import Finding
+from mcp_notebook.check.subject import Answer, CheckedTool, Subject, Trial, is_read_only
 from mcp_notebook.text.wording import count
 
 MAX_CHARS = 20_000
@@ -58,11 +57,14 @@ def judge_answers(subject: Subject) -> Iterator[Finding]:
 
 def _judge_untried(subject: Subject) -> Iterator[Finding]:
     """Yield the tools that did not run in a copy of the kernel, together if for the same reason."""
+    declared = {tool.name: is_read_only(tool) for tool in subject.list_tools()}
     tools: dict[str, list[str]] = defaultdict(list)
     for trial in subject.trials:
         is_tried = trial.is_late or trial.ended_process or trial.changes is not None
         text = trial.failure or trial.text
         cause = _COPY_REFUSED.match(text)
+        if not declared.get(trial.tool, False):
+            continue  # its code is called nevertheless
         names = tools[_shorten(cause[1] if cause else text)]
         if not is_tried and trial.tool not in names:
             names.append(trial.tool)
@@ -91,8 +93,28 @@ def _judge_tool(subject: Subject, tool: CheckedTool) -> Iterator[Finding]:
     changes = dict.fromkeys(
         (str(kind), str(name)) for trial in trials for kind, name in trial.changes or ()
     )
-    if changes:
-        yield from _judge_changes(tool, list(changes))
+    if not is_read_only(tool):
+        # What copies cannot run is not known; what they changed is what the tool is there for.
+        if any(trial.changes is not None for trial in trials) and not changes:
+            yield tool.make_finding(
+                "unsaid-read-only",
+                "note",
+                reason="Its calls changed nothing here: no variable, file, socket or process. "
+                "Clients ask the user before each call of a tool that may write.",
+                advice="If that holds for all its calls, add `--read-only`.",
+            )
+        changes = {}
+    else:
+        changes = {each: None for each in changes if each[0] in _CHANGES}
+        if changes:
+            words = [_CHANGES[kind].format(f"`{name}`") for kind, name in changes]
+            yield tool.make_finding(
+                "changes-state",
+                "error",
+                reason=f"It is declared read-only, but it {_join(words)}. Clients call read-only "
+                "tools without asking the user.",
+                advice="Work on a copy, or remove `--read-only`.",
+            )
     groups: dict[str, list[Answer]] = defaultdict(list)
     answers = (answer for answer in subject.answers if answer.tool == tool.name)
     for answer in chain(trials, answers):
@@ -101,22 +123,7 @@ def _judge_tool(subject: Subject, tool: CheckedTool) -> Iterator[Finding]:
         problem = _judge_end(tool, example, group) or _judge_structured(tool, example, group)
         if problem is None and not changes:  # of which other answers may be a consequence
             problem = _judge_sameness(tool, example, group)
-        for finding in (problem, _judge_size(tool, example, group)):
-            if finding is not None:
-                yield replace(finding, example=example)
-
-
-def _find(tool: CheckedTool, rule: str, severity: Severity, *, reason: str, advice: str) -> Finding:
-    """Return a finding at the tool's definition."""
-    return Finding(
-        tool=tool.name,
-        rule=rule,
-        severity=severity,
-        reason=reason,
-        advice=advice,
-        cell=None if tool.cell is None else tool.cell.number,
-        line=None if tool.function is None else tool.function.lineno,
-    )
+        yield from filter(None, (problem, _judge_size(tool, example, group)))
 
 
 def _judge_examples(tool: CheckedTool) -> Iterator[Finding]:
@@ -125,8 +132,7 @@ def _judge_examples(tool: CheckedTool) -> Iterator[Finding]:
     for example in tool.info.examples:
         reason = _explain_mismatch(example, schema)
         if reason is not None:
-            yield _find(
-                tool,
+            yield tool.make_finding(
                 "example-schema",
                 "error",
                 reason=f"The example {_dump(example)} does not fit the schema of the parameters: "
@@ -135,36 +141,11 @@ def _judge_examples(tool: CheckedTool) -> Iterator[Finding]:
             )
 
 
-def _judge_changes(tool: CheckedTool, changes: Sequence[tuple[str, str]]) -> Iterator[Finding]:
-    random = [name for kind, name in changes if kind == "random state"]
-    words = [_CHANGES[kind].format(f"`{name}`") for kind, name in changes if kind in _CHANGES]
-    if words:
-        yield _find(
-            tool,
-            "changes-state",
-            "error",
-            reason=f"It is declared read-only, but it {_join(words)}. Clients call read-only tools "
-            "without asking the user.",
-            advice="Work on a copy, or remove `--read-only`.",
-        )
-    if random:
-        names = [f"of `{name}`" for name in random if name] or ["that the notebook shares"]
-        yield _find(
-            tool,
-            "changes-random-state",
-            "warning",
-            reason="It is declared read-only, but it draws from the random numbers "
-            f"{_join(names)}, so later cells and calls get other ones.",
-            advice="Draw from a generator of its own, such as `np.random.default_rng(0)`.",
-        )
-
-
 def _judge_end(tool: CheckedTool, example: str, answers: Sequence[Answer]) -> Finding | None:
     """Return the finding about an example that has no good answer."""
     ended = next((each for each in answers if each.ended_process), None)
     if ended is not None:
-        return _find(
-            tool,
+        return tool.make_finding(
             "ends-kernel",
             "error",
             reason=f"The example {example} ends the process of the kernel, and with it all "
@@ -174,8 +155,7 @@ def _judge_end(tool: CheckedTool, example: str, answers: Sequence[Answer]) -> Fi
     # A copy of the kernel may hang where the kernel does not.
     late = next((each for each in _select_real(answers) if each.is_late), None)
     if late is not None:
-        return _find(
-            tool,
+        return tool.make_finding(
             "no-answer",
             "error",
             reason=f"The example {example} has no answer after {late.seconds:.0f} s. Many clients "
@@ -186,8 +166,7 @@ def _judge_end(tool: CheckedTool, example: str, answers: Sequence[Answer]) -> Fi
     failed = next((answer for answer in answers if answer.is_error), None)
     if failed is None:
         return None
-    return _find(
-        tool,
+    return tool.make_finding(
         "failing-example",
         "error",
         reason=f"The example {example} is answered with an error: {_shorten(failed.text)}",
@@ -204,8 +183,7 @@ def _judge_structured(tool: CheckedTool, example: str, answers: Sequence[Answer]
         reason = _explain_mismatch(modern.result.get("structuredContent"), schema)
     if reason is None:
         return None
-    return _find(
-        tool,
+    return tool.make_finding(
         "answer-schema",
         "error",
         reason=f"Clients refuse the answer to the example {example}: {_shorten(reason)}",
@@ -218,12 +196,11 @@ def _judge_sameness(tool: CheckedTool, example: str, answers: Sequence[Answer]) 
     if (tool.info.meta or {}).get(meta_keys.CACHE) == "ephemeral":  # its author says so
         return None
     # In a copy, nothing is kept for the links to what an answer left out.
-    texts = list(dict.fromkeys(normalize_text(answer) for answer in _select_real(answers)))
+    texts = list(dict.fromkeys(_URI.sub("", answer.text) for answer in _select_real(answers)))
     if len(texts) == 1:
         return None
     before, after = _find_difference(texts[0], texts[1])
-    return _find(
-        tool,
+    return tool.make_finding(
         "changing-answer",
         "warning",
         reason=f"The example {example} has another answer with each call: first {before!r}, then "
@@ -237,8 +214,7 @@ def _judge_size(tool: CheckedTool, example: str, answers: Sequence[Answer]) -> F
     size = max(len(answer.text) for answer in answers)
     if size <= MAX_CHARS:
         return None
-    return _find(
-        tool,
+    return tool.make_finding(
         "large-answer",
         "warning",
         reason=f"The answer to the example {example} has {count(size, 'character')}, and a model "
@@ -250,11 +226,6 @@ def _judge_size(tool: CheckedTool, example: str, answers: Sequence[Answer]) -> F
 def _select_real(answers: Sequence[Answer]) -> Sequence[Answer]:
     """Return the answers to clients, or all if there are only trials."""
     return [answer for answer in answers if not isinstance(answer, Trial)] or answers
-
-
-def normalize_text(answer: Answer) -> str:
-    """Return the text of an answer without what differs from call to call by itself."""
-    return _URI.sub("notebook://", answer.text)
 
 
 def _find_difference(one: str, other: str) -> tuple[str, str]:

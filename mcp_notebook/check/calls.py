@@ -19,7 +19,7 @@ from mcp_notebook._version import __version__
 from mcp_notebook.bridge.http_app import OwnBridge
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.running_call import NO_LISTENER
-from mcp_notebook.check.subject import Answer, CheckedTool, Era, Trial
+from mcp_notebook.check.subject import Answer, CheckedTool, Era, Trial, is_read_only
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError, CopyEnded
 from mcp_notebook.outgoing_http import open_http_client
@@ -56,7 +56,7 @@ async def call_examples(
         bridge: Serves the tools.
         tools: The notebook's tools.
         limit: Seconds that one call may take.
-        calls_all: Whether to call tools that are not read-only, which have no trials.
+        calls_all: Whether to call tools that are not read-only, too.
     """
     calls = Calls()
     async with (
@@ -70,11 +70,10 @@ async def call_examples(
                 calls.skipped[tool.name] = reason
                 continue
             for example in list_examples(tool):
-                if is_read_only(tool):
-                    trial = await try_example(bridge.link, tool, example, limit)
-                    calls.trials.append(trial)
-                    if trial.ended_process:
-                        continue  # the kernel would end as its copy did
+                trial = await try_example(bridge.link, tool, example, limit)
+                calls.trials.append(trial)
+                if trial.ended_process and is_read_only(tool):
+                    continue  # the kernel would end as its copy did
                 for era, client in clients.items():
                     answer = await _call(client, era, tool, example, limit)
                     if answer.is_error and await _has_ended(bridge.link):
@@ -124,11 +123,6 @@ def list_examples(tool: CheckedTool) -> Sequence[Mapping[str, Any]]:
     if tool.info.examples:
         return tool.info.examples
     return [] if tool.info.input_schema.get("required") else [{}]
-
-
-def is_read_only(tool: CheckedTool) -> bool:
-    """Return whether its author says that a tool changes nothing."""
-    return bool((tool.info.annotations or {}).get("readOnlyHint"))
 
 
 def _find_obstacle(tool: CheckedTool, *, calls_all: bool) -> str | None:

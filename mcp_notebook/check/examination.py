@@ -4,12 +4,10 @@ Runs in the process of the command, on its event loop. The kernel is one of its 
 with the command.
 """
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from io import StringIO
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -19,25 +17,27 @@ from mcp_notebook.bridge.headless.notebook_reader import list_code_cells, read_n
 from mcp_notebook.bridge.http_app import open_own_bridge
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.server.protocol.tool_form import VERSIONS, make_tool_form
+from mcp_notebook.bridge.server.forms.tool_form import VERSIONS, make_tool_form
 from mcp_notebook.check.answers import judge_answers
 from mcp_notebook.check.calls import call_examples, try_examples
-from mcp_notebook.check.cost import find_savings
+from mcp_notebook.check.descriptions import judge_words
+from mcp_notebook.check.direct_uses import find_direct_uses
 from mcp_notebook.check.findings import Finding, is_clean, sort_findings
-from mcp_notebook.check.fixes import apply_fixes
-from mcp_notebook.check.lint.rules import lint_tools
-from mcp_notebook.check.recorded import compare_recorded, read_recorded, write_recorded
-from mcp_notebook.check.report import describe_report, print_report
+from mcp_notebook.check.report import print_report
+from mcp_notebook.check.schemas import judge_schemas
 from mcp_notebook.check.subject import CheckedTool, CodeCell, Subject, find_definition
 from mcp_notebook.discovery.records import list_live_records
 from mcp_notebook.errors import NotebookError
 from mcp_notebook.settings.settings import Settings
-from mcp_notebook.text.terminal import print_data, print_note
-from mcp_notebook.text.wording import count
 from mcp_notebook.wire import messages
 
 Check: TypeAlias = Callable[[Subject], Iterable[Finding]]
-CHECKS: Sequence[Check] = (judge_answers, compare_recorded, lint_tools, find_savings)
+CHECKS: Sequence[Check] = (
+    judge_answers,
+    find_direct_uses,
+    judge_words,
+    judge_schemas,
+)
 """The checks, in the order in which they are made."""
 EXAMPLE_LIMIT = 30.0
 """Seconds that a call with an example may take by default."""
@@ -52,44 +52,22 @@ class Examination:
     """Seconds that a call with an example may take."""
     calls_all: bool = False
     """Whether to call tools that are not read-only."""
-    records: bool = False
-    """Whether to keep the answers, to compare later ones with."""
-    fixes: bool = False
-    """Whether to correct in the notebook what is safe to correct."""
-    as_json: bool = False
-    """Whether to print one JSON object instead of lines."""
 
 
 async def examine(settings: Settings, examination: Examination) -> bool:
     """Check a notebook's tools, print the findings, and return whether there are none but notes.
 
     Raises:
-        NotebookError: The notebook cannot be run or corrected, or its file of answers cannot be
-            read.
+        NotebookError: The notebook cannot be run.
     """
     subject = await run_subject(settings, examination)
-    if examination.records:
-        place = write_recorded(subject)
-        print_note(f"Wrote the answers to {place}.")
-        subject = replace(subject, recorded=None)
     findings = find_all(subject)
-    if examination.fixes:
-        fixed = apply_fixes(examination.notebook, findings)
-        findings = [finding for finding in findings if finding not in fixed]
-        lines = len({finding.fix for finding in fixed})  # two tools may share one
-        print_note(f"Corrected {count(lines, 'line')} in {examination.notebook}.")
-    if examination.as_json:
-        described = describe_report(subject, findings)
-        print_data(json.dumps(described, indent=2, ensure_ascii=False))
-    else:
-        print_report(subject, findings)
+    print_report(subject, findings)
     return is_clean(findings)
 
 
 async def examine_live(settings: Settings, kernel_id: str, sources: Sequence[str]) -> bool:
     """Check the tools of a live kernel as `examine` does; it calls them in copies of the kernel.
-
-    It prints one JSON object: the lines for people, and the broken rules by the names of tools.
 
     Args:
         settings: Name the folder of the kernels' records.
@@ -107,7 +85,7 @@ async def examine_live(settings: Settings, kernel_id: str, sources: Sequence[str
     cells = [
         CodeCell(number=number, source=source) for number, source in enumerate(sources) if source
     ]
-    async with Links(Catalog(), on_change=lambda: None) as links:
+    async with Links(Catalog()) as links:
         await links.connect(record)
         link = links.open_links[0]
         tools = [describe_tool(info, cells) for info in link.initial_tools]
@@ -123,14 +101,7 @@ async def examine_live(settings: Settings, kernel_id: str, sources: Sequence[str
     names = {None, *(tool.info.name for tool in tools)}
     # Cells that ran earlier may have declared tools that are gone.
     findings = [finding for finding in find_all(subject) if finding.tool in names]
-    with redirect_stdout(StringIO()) as report:
-        print_report(subject, findings)
-    marks: dict[str, dict[str, None]] = {tool.info.name: {} for tool in tools}
-    for finding in findings:
-        if finding.tool is not None and finding.severity != "note":
-            marks[finding.tool][finding.rule] = None
-    rules = {name: list(each) for name, each in marks.items()}
-    print_data(json.dumps({"report": report.getvalue(), "marks": rules}))
+    print_report(subject, findings)
     return is_clean(findings)
 
 
@@ -145,7 +116,7 @@ async def run_subject(settings: Settings, examination: Examination) -> Subject:
     """Run a notebook, call its tools with their examples, and return what is checked.
 
     Raises:
-        NotebookError: The notebook cannot be run, or its file of answers cannot be read.
+        NotebookError: The notebook cannot be run.
     """
     notebook = examination.notebook
     version = read_notebook(notebook)
@@ -153,14 +124,14 @@ async def run_subject(settings: Settings, examination: Examination) -> Subject:
         CodeCell(number=number, source=cell.source)
         for number, cell in enumerate(list_code_cells(version[1]).cells, start=1)
     ]
-    recorded = read_recorded(notebook)
     failures: list[tuple[int, str]] = []
-    # To find out about all cells; those that fail are findings, unless the user allows them to.
-    tolerant = replace(settings, allow_errors=True)
     with show_on_stderr() as show, _explain_missing(failures):
-        progress = partial(_note_progress, show, [] if settings.allow_errors else failures)
+        progress = partial(_note_progress, show, failures)
         async with (
-            run_notebook(notebook, tolerant, progress=progress, version=version) as running,
+            # To find out about all cells; those that fail are findings.
+            run_notebook(
+                notebook, settings, progress=progress, version=version, allow_errors=True
+            ) as running,
             open_own_bridge(settings, running.record, running.describe_end) as bridge,
         ):
             tools = [describe_tool(info, cells) for info in bridge.link.initial_tools]
@@ -176,7 +147,6 @@ async def run_subject(settings: Settings, examination: Examination) -> Subject:
                 trials=calls.trials,
                 skipped=calls.skipped,
                 failures=failures,
-                recorded=recorded,
             )
 
 

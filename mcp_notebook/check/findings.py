@@ -4,26 +4,12 @@ Pure data.
 """
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 Severity: TypeAlias = Literal["error", "warning", "note"]
 """Whether calls fail or mislead, a model will use the tool badly, or something could be better.
 Notes do not change the exit status."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Edit:
-    """A safe change of one line of a code cell, for ``--fix``."""
-
-    cell: int
-    """The cell's number among the notebook's code cells, from 1."""
-    line: int
-    """The line's number in the cell, from 1."""
-    old: str
-    """The line as it is; if the cell has another one there, nothing is changed."""
-    new: str
-    """The line or lines in its place."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,10 +29,6 @@ class Finding:
     """The cell's number among the notebook's code cells, from 1."""
     line: int | None = None
     """The line's number in the cell, from 1."""
-    example: str | None = None
-    """The example that it is about, as JSON; None if it is about the whole tool."""
-    fix: Edit | None = None
-    """The change that ``--fix`` makes; None if a person has to decide."""
 
     @property
     def place(self) -> str:
@@ -64,8 +46,3 @@ def sort_findings(findings: Iterable[Finding]) -> list[Finding]:
 def is_clean(findings: Iterable[Finding]) -> bool:
     """Return whether there is nothing but notes."""
     return all(finding.severity == "note" for finding in findings)
-
-
-def describe_finding(finding: Finding) -> dict[str, Any]:
-    """Return the JSON object of a finding."""
-    return {name: value for name, value in asdict(finding).items() if value is not None}

@@ -1,22 +1,23 @@
-"""Shows what a check found: a table and sentences for people, one object for programs.
+"""Shows what a check found, and about how many tokens the tools cost a model.
 
 Runs in the process of the command. Colors are for terminals only; texts of tools are data.
 """
 
+import json
 import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
-from typing import Any
 
-from mcp_notebook.check.cost import count_entry, count_tokens, describe_cost, load_tokenizer
-from mcp_notebook.check.findings import Finding, Severity, describe_finding
+from mcp_notebook.check.findings import Finding, Severity
 from mcp_notebook.check.subject import Answer, CheckedTool, Subject
 from mcp_notebook.text.terminal import print_check, print_output, print_table
 from mcp_notebook.text.wording import count
 
 _MARKS: dict[Severity, str] = {"error": "✗", "warning": "!", "note": "-"}
 _TITLES = ("Tool", "Entry", "Calls", "Seconds", "Answer", "Changes", "Found")
+_CHARACTERS = 4
+"""Characters of a token on average, in English text and JSON."""
 _INDENT = 4
 """Columns before a finding's text."""
 
@@ -44,6 +45,24 @@ def print_report(subject: Subject, findings: Sequence[Finding]) -> None:
     print_output("No findings." if not wrong else f"{count(wrong, 'finding')}.")
 
 
+def count_tokens(text: str) -> int:
+    """Return the number of tokens of a text, about."""
+    return -(-len(text) // _CHARACTERS)
+
+
+def count_entry(tool: CheckedTool) -> int:
+    """Return the tokens of a tool that a model reads in each turn: not of its output schema."""
+    entry = tool.entry
+    parameters = json.dumps(entry.get("inputSchema", {}), ensure_ascii=False, separators=(",", ":"))
+    return sum(map(count_tokens, (tool.name, str(entry.get("description", "")), parameters)))
+
+
+def describe_cost(subject: Subject) -> str:
+    """Return the tokens of all entries as a sentence."""
+    total = sum(map(count_entry, subject.list_tools()))
+    return f"A model reads about {count(total, 'token')} of entries in each turn."
+
+
 def _describe(finding: Finding) -> str:
     """Return a finding as a paragraph; further lines of its reason, such as a traceback, follow."""
     reason, _, details = finding.reason.partition("\n")
@@ -67,35 +86,6 @@ def _align(rows: Sequence[Sequence[str]]) -> list[str]:
         "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     ]
-
-
-def describe_report(subject: Subject, findings: Sequence[Finding]) -> dict[str, Any]:
-    """Return the JSON object of a check."""
-    return {
-        "notebook": str(subject.notebook),
-        "tokensAreEstimated": load_tokenizer() is None,
-        "tools": [_describe_tool(subject, tool) for tool in subject.list_tools()],
-        "findings": [describe_finding(finding) for finding in findings],
-    }
-
-
-def _describe_tool(subject: Subject, tool: CheckedTool) -> dict[str, Any]:
-    return {
-        "name": tool.name,
-        "entryTokens": count_entry(tool),
-        "calls": [
-            {
-                "arguments": dict(answer.arguments),
-                "client": "copy" if answer in subject.trials else answer.era,
-                "seconds": round(answer.seconds, 3),
-                "characters": len(answer.text),
-                "tokens": count_tokens(answer.text),
-                "isError": answer.is_error or answer.failure is not None or answer.is_late,
-            }
-            for answer in _list_answers(subject, tool)
-        ],
-        "notCalled": subject.skipped.get(tool.name),
-    }
 
 
 def _list_answers(subject: Subject, tool: CheckedTool) -> list[Answer]:

@@ -12,12 +12,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from mcp_notebook.check.findings import Finding, Severity
 from mcp_notebook.wire import messages
 
 Era: TypeAlias = Literal["modern", "legacy"]
 """A client that discovers the server (MCP 2026-07-28), or one that begins with a handshake."""
 
 
+_BODY_CELL = re.compile(r"%%mcp_tool\b[^\n(]*?(\w+)[ \t]*\(")
+"""The line above a cell that is the body of a tool's function."""
 _IGNORE = re.compile(r"#\s*mcp-check:\s*ignore\s+([\w, \t-]+)")
 
 
@@ -68,6 +71,39 @@ class CheckedTool:
     def name(self) -> str:
         """The name that clients use."""
         return str(self.entry.get("name", self.info.name))
+
+    def make_finding(
+        self,
+        rule: str,
+        severity: Severity,
+        *,
+        reason: str,
+        advice: str,
+        parameter: str | None = None,
+    ) -> Finding:
+        """Return a finding at the tool's function, or at one of its parameters."""
+        line = None if self.function is None else self.function.lineno
+        if self.function is not None and parameter is not None:
+            named = (
+                node.lineno
+                for node in ast.walk(self.function.args)
+                if isinstance(node, ast.arg) and node.arg == parameter
+            )
+            line = next(named, line)
+        return Finding(
+            tool=self.name,
+            rule=rule,
+            severity=severity,
+            reason=reason,
+            advice=advice,
+            cell=None if self.cell is None else self.cell.number,
+            line=line,
+        )
+
+
+def is_read_only(tool: CheckedTool) -> bool:
+    """Return whether its author says that a tool changes nothing."""
+    return bool((tool.info.annotations or {}).get("readOnlyHint"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,8 +166,6 @@ class Subject:
     """Why no example of a tool was called, by the tool's name: the end of "not called: ..."."""
     failures: Sequence[tuple[int, str]] = ()
     """The cells that failed, by their numbers, with what happened."""
-    recorded: Mapping[str, Any] | None = None
-    """The answers that an earlier check recorded; None if none did."""
 
     def list_tools(self) -> Iterator[CheckedTool]:
         """Yield the tools, without prompts and resources."""
@@ -151,6 +185,9 @@ def find_definition(
         name: The tool's name: that of the function, or one that an option gives it.
     """
     for cell in reversed(cells):
+        body = _BODY_CELL.match(cell.source)
+        if body and body[1] == name and cell.tree is not None:
+            return cell, _wrap_body(name, cell.tree)
         functions = [node for node in _list_functions(cell) if _has_name(node, name)]
         if functions:
             return cell, functions[-1]
@@ -158,6 +195,12 @@ def find_definition(
         if named and (functions := _list_functions(cell)):
             return cell, functions[-1]
     return None, None
+
+
+def _wrap_body(name: str, tree: ast.Module) -> ast.FunctionDef:
+    """Return the function of a cell below a signature; its parameters are left out."""
+    nothing = ast.arguments([], [], None, [], [], None, [])
+    return ast.FunctionDef(name, nothing, tree.body, [], lineno=1, col_offset=0)
 
 
 def _list_functions(cell: CodeCell) -> list[Function]:

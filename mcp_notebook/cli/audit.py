@@ -6,36 +6,28 @@ characters in the log never reach the terminal.
 
 import json
 import re
-import sys
+import socket
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from mcp_notebook.bridge.telemetry.audit_file import AuditReader, explain_problem, find_journals
-from mcp_notebook.bridge.telemetry.audit_records import Record, complete
+from mcp_notebook.bridge.telemetry.audit_file import AuditReader, explain_problem
+from mcp_notebook.bridge.telemetry.audit_records import Record
 from mcp_notebook.cli.help import Command, format_examples
+from mcp_notebook.discovery.records import Process, is_alive
 from mcp_notebook.errors import SettingsError
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import print_note, print_output
 from mcp_notebook.text.wording import count, make_printable
 
-_FOLLOW_INTERVAL = 0.2
-"""Seconds between two looks for new lines."""
-_FIRST_LINES = 10
-"""Old lines that ``--follow`` shows first."""
+_LOST = "The bridge was killed before it could write down how the call ended."
 _ARGUMENTS_WIDTH = 80
 _HASH_WIDTH = 8
-_STYLES = {
-    "ok": "green",
-    "running": "cyan",
-    "cancelled": "yellow",
-}
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 app = typer.Typer(add_completion=False)
@@ -61,7 +53,7 @@ def _parse_moment(text: str) -> float:
         "mcp-notebook audit --tool 'sales.*' --json",
     ),
 )
-def audit(  # noqa: PLR0913 - one for each option
+def audit(
     *,
     tool: Annotated[
         str | None,
@@ -83,10 +75,6 @@ def audit(  # noqa: PLR0913 - one for each option
         ),
     ] = None,
     failed: Annotated[bool, typer.Option("--failed", help="Only calls without a result.")] = False,
-    follow: Annotated[
-        bool,
-        typer.Option("--follow", "-f", help="Show the last calls, then new calls as they end."),
-    ] = False,
     json_: Annotated[
         bool, typer.Option("--json", help="Print each call as one JSON object, for programs.")
     ] = False,
@@ -96,7 +84,7 @@ def audit(  # noqa: PLR0913 - one for each option
     Running calls come last.
     """
     query = _Query(tool=tool, caller=caller, since=since, failed=failed)
-    _show(Settings.from_environment(), query, as_json=json_, follow=follow)
+    _show(Settings.from_environment(), query, as_json=json_)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,42 +112,34 @@ class _Query:
         )
 
 
-def _show(
-    settings: Settings, query: _Query, *, as_json: bool = False, follow: bool = False
-) -> None:
-    """Print the lines of the log and then the running calls; or follow the log.
+def _show(settings: Settings, query: _Query, *, as_json: bool = False) -> None:
+    """Print the calls, running ones last.
 
     Args:
         settings: Names the log file.
         query: Selects lines.
-        as_json: Print lines as they are in the log.
-        follow: Print the last lines, then new lines until interrupted.
+        as_json: Print records as they are in the log.
 
     Raises:
         SettingsError: The log cannot be read.
     """
-    write = _print_json if as_json else _make_printer()
-    if not settings.audit:
-        print_note("The audit log is turned off. Unset MCP_NOTEBOOK_AUDIT to turn it on.")
-    elif not settings.audit_path.exists():
-        waiting = " New lines will be shown as they come." if follow else ""
-        print_note(
-            f"There is no audit log yet. {settings.audit_path} is created by the first "
-            f"`mcp-notebook serve`, `mcp-notebook stdio` or `%mcp serve`.{waiting}"
-        )
+    write = _print_json if as_json else _print_line
     reader = AuditReader(settings.audit_path)
     try:
-        records = filter(query.matches, reader.read())
-        if follow:
-            last = None if query.since is not None else _FIRST_LINES
-            _print_all(deque(records, last), write)
-            _follow(reader, query, write)
-        else:
-            running = filter(query.matches, _list_running(settings))
-            number = _print_all(records, write) + _print_all(running, write)
-            _note_damage(reader)
-            if not number and settings.audit and settings.audit_path.exists():
-                _note_emptiness(settings, query)
+        joined = _join(reader.read())
+        calls = [call for call in joined if query.matches(call)]
+        if settings.audit == "off":
+            print_note("The audit log is turned off. Unset MCP_NOTEBOOK_AUDIT to turn it on.")
+        elif not joined:
+            print_note(
+                "There is no audit log yet. The first `mcp-notebook serve`, `mcp-notebook stdio` "
+                f"or `%mcp serve` creates it, in {settings.audit_path.parent}."
+            )
+        elif not calls:
+            print_note("The audit log has no line that matches the options.")
+        for call in calls:
+            write(call)
+        _note_damage(reader)
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             raise
@@ -167,42 +147,37 @@ def _show(
         raise SettingsError(
             f"The audit log {settings.audit_path} cannot be read: {problem}."
         ) from None
-    finally:
-        reader.close()
 
 
-def _follow(reader: AuditReader, query: _Query, write: Callable[[Record], None]) -> None:
-    while True:
-        _note_damage(reader)
-        time.sleep(_FOLLOW_INTERVAL)
-        _print_all(filter(query.matches, reader.read()), write)
+def _join(records: Iterable[Record]) -> list[Record]:
+    """Return one record for each call, as they began, and running ones last."""
+    calls: dict[object, Record] = {}
+    for record in records:
+        identity = record.get("id")
+        calls[identity if isinstance(identity, str) else object()] = record  # an end for its start
+    joined = [_complete(call) if call.get("kind") == "start" else call for call in calls.values()]
+    return sorted(joined, key=lambda call: call.get("outcome") == "running")
+
+
+def _complete(start: Record) -> Record:
+    """Return the record of a call without an end: it runs, or has been lost with its bridge."""
+    call = start | {"kind": "call", "outcome": "running"}
+    return call if _lives(start.get("bridge")) else call | {"outcome": "lost", "error": _LOST}
+
+
+def _lives(bridge: Any) -> bool:
+    """Return whether a bridge is alive, as far as this machine knows."""
+    try:
+        process = Process(pid=bridge["pid"], started=bridge["started"])
+        return bridge["host"] != socket.gethostname() or is_alive(process)
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return False
 
 
 def _note_damage(reader: AuditReader) -> None:
     if reader.damaged:
         print_note(f"Skipped {count(reader.damaged, 'damaged line')}.")
-    if reader.has_gap:
-        print_note("Old lines were removed before they could be shown.")
-    reader.damaged, reader.has_gap = 0, False
-
-
-def _note_emptiness(settings: Settings, query: _Query) -> None:
-    if query == _Query():
-        print_note(f"{settings.audit_path} is empty.")
-    else:
-        print_note(f"No line of {settings.audit_path} matches the options.")
-
-
-def _list_running(settings: Settings) -> Iterator[Record]:
-    """Yield running calls, and calls that a killed bridge left behind, oldest first."""
-    calls = [
-        complete(call) if journal.is_left_behind else call
-        for journal in find_journals(settings.audit_path)
-        for call in journal.calls
-        # The log has all others, or will have them.
-        if journal.is_left_behind or call.get("outcome") == "running"
-    ]
-    yield from sorted(calls, key=lambda call: str(call.get("time")))
+    reader.damaged = 0
 
 
 def _find_end(record: Record) -> float:
@@ -226,34 +201,12 @@ def _read_time(record: Record) -> datetime | None:
 # -- output ----------------------------------------------------------------------------------------
 
 
-def _print_all(records: Iterable[Record], write: Callable[[Record], None]) -> int:
-    """Print records, and return their number."""
-    number = 0
-    for record in records:
-        write(record)
-        number += 1
-    return number
-
-
 def _print_json(record: Record) -> None:
     print_output(json.dumps(record, separators=(",", ":")))
 
 
-def _make_printer() -> Callable[[Record], None]:
-    """Return a function that prints a line for people, in color on a terminal."""
-    if not sys.stdout.isatty():
-        return lambda record: print_output(" ".join(_describe(record)))
-    from rich.console import Console
-    from rich.text import Text
-
-    console = Console(highlight=False, soft_wrap=True)
-
-    def write(record: Record) -> None:
-        moment, outcome, rest = _describe(record)
-        style = _STYLES.get(outcome.strip(), "bold red")
-        console.print(Text.assemble((moment, "dim"), " ", (outcome, style), " ", rest))
-
-    return write
+def _print_line(record: Record) -> None:
+    print_output(" ".join(_describe(record)))
 
 
 def _describe(record: Record) -> tuple[str, str, str]:
@@ -261,7 +214,7 @@ def _describe(record: Record) -> tuple[str, str, str]:
     moment = _read_time(record)
     when = "?" if moment is None else f"{moment.astimezone():%Y-%m-%d %H:%M:%S}"
     if record.get("kind") == "gap":
-        return f"{when:19}", "missing  ", f"{record.get('missing')} calls could not be written"
+        return f"{when:19}", "missing  ", f"{record.get('missing')} lines could not be written"
     outcome = _clean(record.get("outcome", "?"))
     if record.get("kind") == "request":
         number = "a request" if record.get("count") == 1 else f"{record.get('count')} requests"

@@ -1,25 +1,16 @@
 """``mcp-notebook bundle``: its options. `bridge.headless.bundle` writes the files."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from mcp_notebook.cli.help import Command, format_examples
-from mcp_notebook.cli.options import read_settings, takes_options
 from mcp_notebook.cli.runner import run_command
+from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import print_output
 
 app = typer.Typer(add_completion=False)
-_OPTIONS: Mapping[str, Any] = {
-    "trusted_only": Annotated[
-        bool,
-        typer.Option(
-            "--trusted-only", help="Run the notebook only if it is trusted (`jupyter trust FILE`)."
-        ),
-    ]
-}
 
 
 @app.command(
@@ -29,7 +20,6 @@ _OPTIONS: Mapping[str, Any] = {
         "mcp-notebook bundle sales.ipynb bundles/sales --include orders.csv",
     ),
 )
-@takes_options(_OPTIONS)
 def bundle(
     notebook: Annotated[
         Path,
@@ -49,11 +39,11 @@ def bundle(
         typer.Option(
             "--include",
             metavar="FILE",
-            help="A file or folder next to the notebook that it reads. Repeat the option for "
-            "several.",
+            help="A file or folder next to the notebook that it reads. Hidden files are packed "
+            "only if you name them, and outputs of a notebook only if you name the notebook. "
+            "Repeat the option for several.",
         ),
     ] = None,
-    options: Mapping[str, Any],
 ) -> None:
     """Pack a notebook with its packages for another machine.
 
@@ -66,7 +56,7 @@ def bundle(
     from mcp_notebook.bridge.headless.bundle import write_bundle
 
     folder = folder or Path(f"{notebook.stem}-bundle")
-    run_command(write_bundle, notebook, folder, include or (), read_settings(**options))
+    run_command(write_bundle, notebook, folder, include or (), Settings.from_environment())
     for file in sorted(folder.rglob("*")):
         if file.is_file():
             print_output(str(file))

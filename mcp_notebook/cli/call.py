@@ -1,4 +1,4 @@
-"""``mcp-notebook call TOOL``: makes one call; with ``--stop``, stops one or lists all.
+"""``mcp-notebook call TOOL``: makes one call.
 
 Talks to kernels over their link, without MCP. Results go to stdout, everything else to stderr.
 """
@@ -8,7 +8,6 @@ import json
 import mimetypes
 import shlex
 import sys
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,26 +19,22 @@ from mcp_notebook._version import __version__
 from mcp_notebook.cli.help import Command, format_examples
 from mcp_notebook.cli.options import (
     NO_TOOLS,
-    RUNNING,
     TAKES_WORDS,
     Notebook,
     explain_extra_notebook,
-    read_settings,
-    takes_options,
 )
 from mcp_notebook.cli.runner import run_command
 from mcp_notebook.content import ContentBlock, Resource, ResourceLink, Result, Text
 from mcp_notebook.errors import (
     CallError,
     InvalidArguments,
-    LinkError,
     NotebookError,
     OtherKind,
     UnknownTool,
 )
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.redaction import has_secrets
-from mcp_notebook.text.terminal import print_data, print_note, print_output, print_table
+from mcp_notebook.text.terminal import print_data, print_note
 from mcp_notebook.text.typed_values import TOO_DEEP, read_typed_value
 from mcp_notebook.text.wording import make_printable
 from mcp_notebook.wire import resource_uris
@@ -47,12 +42,9 @@ from mcp_notebook.wire import resource_uris
 if TYPE_CHECKING:
     from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry
     from mcp_notebook.bridge.kernels.links import Links
-    from mcp_notebook.discovery.records import Record
     from mcp_notebook.wire import messages
 
 _YES = frozenset({"y", "yes"})
-REASON = "The user stopped the call with `mcp-notebook call --stop`."
-"""The reason that a stopped call is answered with."""
 
 app = typer.Typer(add_completion=False)
 
@@ -64,20 +56,14 @@ app = typer.Typer(add_completion=False)
         "mcp-notebook call monthly_rain --arg year=2015 --notebook notebooks/weather.ipynb",
         'mcp-notebook call rainy_days --json \'{"kind": "snow", "count": 3}\' '
         "--notebook notebooks/weather.ipynb",
-        "mcp-notebook call --stop sales:12",
     ),
 )
-@takes_options(RUNNING)
 def call(  # noqa: PLR0913 - one for each option
     context: typer.Context,
     tool: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="TOOL",
-            help="The tool's name, as `mcp-notebook list` shows it.",
-            show_default=False,
-        ),
-    ] = None,
+        str,
+        typer.Argument(metavar="TOOL", help="The tool's name, as `mcp-notebook list` shows it."),
+    ],
     *,
     arg: Annotated[
         list[str] | None,
@@ -91,30 +77,13 @@ def call(  # noqa: PLR0913 - one for each option
     save: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Save pictures and files in this folder.")
     ] = None,
-    stop: Annotated[
-        bool,
-        typer.Option(
-            "--stop",
-            help="Stop a waiting or running call, even while its kernel is busy. Instead of TOOL, "
-            "give the call's number from `%mcp log`: 12, or sales:12 if several notebooks have a "
-            "call 12. Without a number, list the calls.",
-        ),
-    ] = False,
-    options: Mapping[str, Any],
 ) -> None:
-    """Call a tool and print its result, or stop a call."""
-    if stop:
-        if context.args or arg or json_ is not None or notebook is not None:
-            context.fail("--stop takes only the number of a call.")
-        run_command(stop_call, Settings.from_environment(), tool)
-        return
-    if tool is None:
-        context.fail("Missing argument 'TOOL'. `mcp-notebook list` shows the tools.")
+    """Call a tool and print its result."""
     if context.args:
         context.fail(_explain_extra_argument(context.args[0]))
     if arg and json_ is not None:
         context.fail("Give the arguments with either --arg or --json, not both.")
-    settings = read_settings(**options)
+    settings = Settings.from_environment()
     request = ToolCall(
         tool=tool,
         arguments={} if json_ is None else _parse_json_object(json_),
@@ -449,109 +418,3 @@ def _save(data: bytes, extension: str, folder: Path, tool: str) -> Path:
 
 def _format_size(count: int) -> str:
     return f"{count} bytes" if count < 1000 else f"{count / 1000:.0f} kB"  # noqa: PLR2004
-
-
-# -- stopping --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _StoppableCall:
-    """A call in one of the kernels."""
-
-    label: str
-    """The notebook: its name, or the kernel's id where two have the same name."""
-    record: "Record"
-    info: "messages.CallInfo"
-
-    @property
-    def name(self) -> str:
-        """The call's name among the calls of all notebooks."""
-        return f"{self.label}:{self.info.number}"
-
-
-async def stop_call(settings: Settings, name: str | None) -> None:
-    """Stop a call and print the outcome, or list all calls if no name is given.
-
-    Args:
-        settings: Names the folder of the kernels' records.
-        name: ``12`` or ``sales:12``: the call's number in its kernel's log, and its notebook.
-
-    Raises:
-        CallError: No call has this name, or several do.
-        LinkError: The kernel does not answer.
-    """
-    from mcp_notebook.bridge.kernels import stop_requests
-    from mcp_notebook.discovery.records import list_live_records
-
-    records = list_live_records(settings.records_folder)
-    calls = await _find_calls(records)
-    if name is None:
-        _print_calls(calls)
-        return
-    call = _choose_call(calls, name)
-    answer = await stop_requests.stop_call(call.record, call.info.number, REASON)
-    print_output(_describe_end(call, answer))
-
-
-async def _find_calls(records: Sequence["Record"]) -> list[_StoppableCall]:
-    """Return the calls of all kernels; kernels that do not answer are named on stderr."""
-    import asyncio
-
-    from mcp_notebook.bridge.kernels import stop_requests
-
-    names = Counter(record.name for record in records)
-    answers = await asyncio.gather(*map(stop_requests.list_calls, records), return_exceptions=True)
-    calls = []
-    for record, answer in zip(records, answers, strict=True):
-        label = record.name if names[record.name] == 1 else record.id
-        if isinstance(answer, LinkError):
-            print_note(str(answer))
-        elif isinstance(answer, BaseException):
-            raise answer
-        else:
-            calls += [_StoppableCall(label, record, info) for info in answer]
-    return calls
-
-
-def _choose_call(calls: Sequence[_StoppableCall], name: str) -> _StoppableCall:
-    """Return the call that a name refers to.
-
-    Raises:
-        CallError: No call has this name, or several do.
-    """
-    notebook, _, number = name.rpartition(":")
-    fitting = [
-        call
-        for call in calls
-        if str(call.info.number) == number
-        and notebook in ("", call.label, call.record.id, call.record.name)
-    ]
-    if len(fitting) == 1:
-        return fitting[0]
-    names = ", ".join(call.name for call in fitting or calls)
-    if fitting:
-        raise CallError(f"{name!r} is ambiguous: write one of {names}.")
-    others = f"Waiting or running: {names}." if names else "No other call is waiting or running."
-    raise CallError(f"No call {name!r} is waiting or running; it may have ended. {others}")
-
-
-def _describe_end(call: _StoppableCall, answer: "messages.CallStopped") -> str:
-    what = f"{call.name} ({call.info.tool})"
-    if answer.tool is None:
-        return f"{what} had already ended."
-    if answer.is_stopping:
-        return (
-            f"Stopped {what}. Its client has been answered, but its code is still running: "
-            "`mcp-notebook call --stop` lists it until it ends."
-        )
-    if answer.state == "cancelled":
-        return f"Stopped {what}."
-    return f"{what} had ended in the meantime: {answer.state}."
-
-
-def _print_calls(calls: Sequence[_StoppableCall]) -> None:
-    rows = [(call.name, call.info.tool, call.info.client, call.info.doing) for call in calls]
-    if rows:
-        print_table(("Call", "Tool", "Client", "State"), rows)
-    else:
-        print_note("No call is waiting or running.")

@@ -2,15 +2,14 @@
 
 import json
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from mcp_notebook.cli.help import Command, format_examples
-from mcp_notebook.cli.options import RUNNING, read_settings, takes_options
 from mcp_notebook.cli.runner import exit_with_messages, run_command
+from mcp_notebook.settings.settings import Settings
 
 app = typer.Typer(add_completion=False)
 _FAILED = 2
@@ -21,11 +20,10 @@ _FAILED = 2
     cls=Command,
     epilog=format_examples(
         "mcp-notebook check notebooks/weather.ipynb",
-        "mcp-notebook check notebooks/weather.ipynb --fix",
+        "mcp-notebook check notebooks/weather.ipynb --all",
     ),
 )
-@takes_options(RUNNING)
-def check(  # noqa: PLR0913 - one for each option
+def check(
     notebook: Annotated[
         Path,
         typer.Argument(metavar="NOTEBOOK", help="The notebook to check.", show_default=False),
@@ -41,22 +39,7 @@ def check(  # noqa: PLR0913 - one for each option
         float,
         typer.Option(metavar="SECONDS", min=0.1, help="How long a call with an example may take."),
     ] = 30.0,
-    record: Annotated[
-        bool,
-        typer.Option(
-            "--record",
-            help="Keep the answers in a file beside the notebook, NAME.answers.json, with which "
-            "later checks compare theirs.",
-        ),
-    ] = False,
-    fix: Annotated[
-        bool, typer.Option("--fix", help="Correct in the notebook what is safe to correct.")
-    ] = False,
     live: Annotated[str | None, typer.Option("--live", hidden=True)] = None,
-    json_: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object, for programs.")
-    ] = False,
-    options: Mapping[str, Any],
 ) -> None:
     """Test and review the tools of a notebook before a model uses them.
 
@@ -70,17 +53,14 @@ def check(  # noqa: PLR0913 - one for each option
 
         if live is not None:  # started by `%mcp check`, which writes the cells to stdin
             cells = json.load(sys.stdin)
-            if not run_command(examine_live, read_settings(**options), live, cells):
+            if not run_command(examine_live, Settings.from_environment(), live, cells):
                 raise typer.Exit(1)
             return
         examination = Examination(
             notebook=notebook,
             limit=timeout,
             calls_all=all_,
-            records=record,
-            fixes=fix,
-            as_json=json_,
         )
-        is_clean = run_command(examine, read_settings(**options), examination)
+        is_clean = run_command(examine, Settings.from_environment(), examination)
     if not is_clean:
         raise typer.Exit(1)

@@ -14,7 +14,6 @@ from mcp_notebook.cli.help import META_TOOLS_OPTION, Command, format_examples
 from mcp_notebook.cli.options import (
     TAKES_OPTIONS,
     ClientName,
-    DryRun,
     Http,
     ServerName,
     SettingsFile,
@@ -54,7 +53,6 @@ def install(  # noqa: PLR0913 - one for each option
         bool,
         typer.Option("--replace", help="Overwrite an existing server of the same name."),
     ] = False,
-    dry_run: DryRun = False,
     print_: Annotated[
         bool,
         typer.Option(
@@ -66,13 +64,10 @@ def install(  # noqa: PLR0913 - one for each option
 
     Notebooks and options of `stdio` may follow CLIENT. Without CLIENT, list the clients on this
     machine. Comments and the order of the settings are preserved, and a backup is kept.
-
-    The settings of Goose and Continue are YAML, which this command does not change: it prints the
-    entry to paste, and the exit status is 1.
     """
     settings = Settings.from_environment()
     if client is None:
-        if any((http, url, token_file, file, replace, dry_run, print_)):
+        if any((http, url, token_file, file, replace, print_)):
             context.fail(
                 "Missing argument 'CLIENT'. `mcp-notebook install` without options lists the "
                 "clients on this machine."
@@ -88,21 +83,15 @@ def install(  # noqa: PLR0913 - one for each option
     if file is None and not print_:
         _check_presence(program)
     server = build_server(program, settings, notebooks, options, http=http, remote=remote)
-    if print_ or program.is_pasted:
+    if print_:
         _print_snippet(program, server, name, place)
-        if print_:
-            return
-        print_note("Nothing was written: this command does not change YAML. Paste the lines above.")
-        raise typer.Exit(1)
+        return
     from mcp_notebook.clients.installation import apply_change, plan_installation
     from mcp_notebook.clients.snippets import list_steps
 
     change = plan_installation(program, place, name, server, replace=replace)
     if not change.is_needed:
         print_output(f"{program.title} is already connected: {place} has this server.")
-        return
-    if dry_run:
-        print_output(change.format_diff())
         return
     backup = apply_change(change, settings)
     print_output(f"Connected {program.title}: the server {name!r} is in {place}.")

@@ -6,7 +6,7 @@ stderr.
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,20 +15,17 @@ import typer
 from mcp_notebook.cli.help import Command, format_examples
 from mcp_notebook.cli.options import (
     NO_TOOLS,
-    RUNNING,
     TAKES_WORDS,
     Notebook,
     explain_extra_notebook,
-    read_settings,
-    takes_options,
 )
 from mcp_notebook.cli.runner import run_command
+from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.redaction import MASK, has_secrets
 from mcp_notebook.text.terminal import print_data, print_note, print_table
 
 if TYPE_CHECKING:
     from mcp_notebook.bridge.shell_kernels import LinkedKernels
-    from mcp_notebook.settings.settings import Settings
     from mcp_notebook.text.missing_tools import MissingTool
     from mcp_notebook.wire import messages
 
@@ -47,17 +44,31 @@ _NONE_IN_FOLDER = (
         "mcp-notebook list",
         "mcp-notebook list --notebook notebooks/weather.ipynb",
         "mcp-notebook list --notebook notebooks",
+        "mcp-notebook list --skills .claude/skills",
     ),
 )
-@takes_options(RUNNING)
 def list_(
     context: typer.Context,
     *,
     notebook: Notebook = None,
+    skills: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Write the skills to this folder as NAME/SKILL.md, and list their files: in a "
+            "project, `.claude/skills` for Claude Code, Cursor and VS Code, `.agents/skills` for "
+            "Codex, Cursor and VS Code.",
+        ),
+    ] = None,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", help="With --skills, overwrite files that differ from the notebook's."
+        ),
+    ] = False,
     json_: Annotated[
         bool, typer.Option("--json", help="Print one JSON object, for programs.")
     ] = False,
-    options: Mapping[str, Any],
 ) -> None:
     """List the tools of all open notebooks, of one notebook, or of a folder.
 
@@ -68,10 +79,22 @@ def list_(
     """
     if context.args:
         context.fail(explain_extra_notebook(context.args[0]))
-    run_command(list_tools, read_settings(**options), notebook, as_json=json_)
+    settings = Settings.from_environment()
+    if force and skills is None:
+        context.fail("--force needs --skills DIR.")
+    if skills is not None:
+        if json_:
+            context.fail("--json is of the list of tools: leave it out beside --skills.")
+        if notebook is not None and notebook.is_dir():
+            context.fail("--skills needs an open notebook or a notebook's file, not a folder.")
+        from mcp_notebook.cli.skills import export_skills
+
+        run_command(export_skills, settings, skills, notebook, force=force)
+        return
+    run_command(list_tools, settings, notebook, as_json=json_)
 
 
-async def list_tools(settings: "Settings", notebook: Path | None, *, as_json: bool = False) -> None:
+async def list_tools(settings: Settings, notebook: Path | None, *, as_json: bool = False) -> None:
     """Print the tools of a notebook, of all in a folder, or of all open ones.
 
     For a folder, that is what its notebooks last offered: no kernel is started. The tools that
@@ -118,7 +141,7 @@ def _find_missing_tools(kernels: "LinkedKernels") -> Iterator["MissingTool"]:
     yield from kernels.catalog.list_missing_tools()
     if not kernels.catalog.entries():
         return
-    from mcp_notebook.bridge.server.protocol.tool_form import find_rejection
+    from mcp_notebook.bridge.server.forms.tool_form import find_rejection
 
     for entry in kernels.catalog.entries():
         rejection = find_rejection(entry)

@@ -17,7 +17,8 @@ COMMANDS = {
     "stdio": "Serve tools over stdin and stdout, to a client that starts this command.",
     "serve": "Serve tools over HTTP.",
     "list": "List the tools of all open notebooks, of one notebook, or of a folder.",
-    "call": "Call a tool and print its result, or stop a call.",
+    "call": "Call a tool and print its result.",
+    "stop": "Stop a waiting or running call, even while its kernel is busy.",
     "check": "Test and review the tools of a notebook before a model uses them.",
     "install": "Connect a client to your notebooks by adding an entry to its settings.",
     "uninstall": "Disconnect a client by removing the entry that `install` added.",
@@ -25,9 +26,7 @@ COMMANDS = {
     "connect": "Connect a client that only starts commands to a remote server.",
     "bundle": "Pack a notebook with its packages for another machine.",
     "audit": "Show the audit log: who called which tool, when, and with what outcome.",
-    "skill": "Write the skills of notebooks to a folder that assistants read.",
     "token": "Manage the tokens with which others use your tools over HTTP.",
-    "settings": "Print all settings: name, value, and where the value comes from.",
 }
 """The commands, with the first paragraph of their help (a test compares them)."""
 

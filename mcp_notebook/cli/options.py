@@ -7,9 +7,10 @@ import inspect
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import Field, fields
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 from typer.core import TyperGroup
@@ -17,6 +18,7 @@ from typer.core import TyperGroup
 from mcp_notebook.cli.help import META_TOOLS_OPTION
 from mcp_notebook.clients.known_clients import CLIENTS
 from mcp_notebook.settings.settings import Settings
+from mcp_notebook.settings.values import read_docstrings
 
 
 def parse_server_name(text: str) -> str:
@@ -36,15 +38,6 @@ Notebooks = Annotated[
         show_default=False,
     ),
 ]
-Packages = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--package",
-        metavar="NAME",
-        help="Serve the tools of an installed package, by the name of its entry point in the group "
-        "mcp_notebook.tools, in a kernel of its own. Repeat the option for several.",
-    ),
-]
 Notebook = Annotated[
     Path | None,
     typer.Option(
@@ -53,120 +46,56 @@ Notebook = Annotated[
         "file. A file that is not open runs for this command.",
     ),
 ]
-Tools = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="PATTERN",
-        help="Only tools whose name, or NOTEBOOK.TOOL, matches this pattern, for example "
-        "'sales.*'. Repeat the option or separate patterns by commas.",
-    ),
-]
-Exclude = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="PATTERN",
-        help="No tools whose name, or NOTEBOOK.TOOL, matches this pattern, even if they match "
-        "--tools. Repeat the option or separate patterns by commas.",
-    ),
-]
-Tags = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="TAG",
-        help="Only tools with this tag. Repeat the option or separate tags by commas to allow "
-        "several.",
-    ),
-]
-ReadOnly = Annotated[
-    bool, typer.Option("--read-only", help="Only tools that are declared read-only.")
-]
-
-RUNNING: Mapping[str, Any] = {
-    "allow_errors": Annotated[
-        bool, typer.Option("--allow-errors", help="Continue after a cell that fails.")
-    ],
-    "trusted_only": Annotated[
-        bool,
-        typer.Option(
-            "--trusted-only", help="Run a notebook only if it is trusted (`jupyter trust FILE`)."
-        ),
-    ],
-}
-"""The options of all commands that run notebooks, by the names of their settings."""
-OFFERING: Mapping[str, Any] = {
-    "meta_tools": Annotated[
-        str | None,
-        typer.Option(
-            META_TOOLS_OPTION,
-            metavar="[=only]",
-            help="Add four tools that list, describe and call the notebooks' tools and fetch late "
-            "results, for a client that does not notice when the list of tools changes. With "
-            "`=only`, these are the only tools in the list, and one of them searches: for hundreds "
-            "of tools.",
-        ),
-    ],
-    "tools": Tools,
-    "exclude": Exclude,
-    "tags": Tags,
-    "read_only": ReadOnly,
-    "inspect": Annotated[
-        bool,
-        typer.Option(
-            "--inspect",
-            help="Let clients list the notebooks' variables and read a summary of each.",
-        ),
-    ],
-    "errors": Annotated[
-        str | None,
-        typer.Option(
-            metavar="full|short|masked",
-            help="What clients get of a failing tool's error (default: you, on this machine, get "
-            "it in full, and all others get its type and message).",
-        ),
-    ],
-    "confirm_destructive": Annotated[
-        bool,
-        typer.Option(
-            "--confirm-destructive",
-            help="Ask a person before each call of a tool that may delete or overwrite something, "
-            "that is, of any tool not marked --read-only or --non-destructive, and before "
-            "run_notebook runs a notebook of a folder.",
-        ),
-    ],
-}
-"""The options of the commands that serve tools."""
 
 
-def takes_options(
-    *groups: Mapping[str, Any],
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Decorate a command with groups of options, which it gets as a mapping ``options``.
+def takes_settings(command: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Decorate a function with the settings that are options of a command, as ``options``.
 
     Args:
-        groups: The options by their names, each with its type and help.
+        command: The name of the command.
     """
-    shared = {name: kind for group in groups for name, kind in group.items()}
+    texts = read_docstrings(Settings)
+    types = get_type_hints(Settings)
+    shared = [
+        _make_option(setting, types[setting.name], texts[setting.name])
+        for setting in fields(Settings)
+        if command in setting.metadata["on"]
+    ]
 
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        @wraps(command)
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        @wraps(function)
         def run(**values: Any) -> None:
-            command(options={name: values.pop(name) for name in shared}, **values)
+            function(options={option.name: values.pop(option.name) for option in shared}, **values)
 
-        signature = inspect.signature(command, eval_str=True)
+        signature = inspect.signature(function, eval_str=True)
         own = [each for each in signature.parameters.values() if each.name != "options"]
         # typer reads the options from the signature.
-        vars(run)["__signature__"] = signature.replace(
-            parameters=[*own, *(_make_parameter(name, kind) for name, kind in shared.items())]
-        )
+        vars(run)["__signature__"] = signature.replace(parameters=[*own, *shared])
         return run
 
     return decorate
 
 
-def _make_parameter(name: str, kind: Any) -> inspect.Parameter:
-    is_flag = get_args(kind)[0] is bool
-    default = False if is_flag else None
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+def _make_option(setting: Field[Any], kind: Any, text: str) -> inspect.Parameter:
+    """Return a setting as a parameter of a command; `Settings` checks the value."""
+    name = f"--{setting.name.replace('_', '-')}"
+    annotation: Any = str | None
+    metavar: str | None = "FILE" if Path in get_args(kind) else "VALUE"
+    if setting.default is False:
+        text = text.removeprefix("Whether ").removeprefix("to ")
+        text = text[0].upper() + text[1:]
+    if kind is bool:
+        annotation, metavar = bool, None
+    elif isinstance(setting.default, tuple):
+        annotation, metavar = list[str] | None, "A,B"
+    elif name == META_TOOLS_OPTION:
+        metavar = "[=only]"
+    return inspect.Parameter(
+        setting.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=False if kind is bool else None,
+        annotation=Annotated[annotation, typer.Option(name, metavar=metavar, help=text)],
+    )
 
 
 ClientName = Annotated[
@@ -200,9 +129,8 @@ TokenSourceOption = Annotated[
     typer.Option(
         "--token-file",
         metavar="FILE",
-        help="File with the token for a remote server, env:VARIABLE for an environment variable, "
-        "or keyring:NAME for an entry of the system's keyring (`keyring set mcp_notebook NAME` "
-        "adds one).",
+        help="File with the token for a remote server, or env:VARIABLE for an environment "
+        "variable.",
     ),
 ]
 ServerName = Annotated[
@@ -220,10 +148,6 @@ SettingsFile = Annotated[
         help="The client's settings file, if it is not in its usual place.",
     ),
 ]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")
-]
-
 TAKES_WORDS = {"allow_extra_args": True}
 """Context settings of a command that explains unexpected arguments itself."""
 
@@ -278,18 +202,3 @@ def read_settings(**options: Any) -> Settings:
         SettingsError: A value cannot be used.
     """
     return Settings.from_environment(**drop_unset(options))
-
-
-def list_served(
-    notebooks: Sequence[Path] | None, packages: Sequence[str] | None, settings: Settings
-) -> list[Path]:
-    """Return the notebooks to run and serve, with those that stand for packages.
-
-    Raises:
-        NotebookError: A package cannot be served.
-    """
-    if not packages:
-        return [*(notebooks or ())]
-    from mcp_notebook.bridge.headless.package_notebook import write_package_notebooks
-
-    return [*(notebooks or ()), *write_package_notebooks(packages, settings)]

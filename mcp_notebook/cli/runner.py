@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mcp_notebook.errors import McpNotebookError
+from mcp_notebook.errors import McpNotebookError, NoHomeFolder
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import format_logs, print_note
 
@@ -81,6 +81,10 @@ def exit_with_messages(status: int = 1) -> Iterator[None]:
     try:
         try:
             yield
+        except RuntimeError:  # of `Path.home`, here or in Jupyter's libraries
+            if os.path.expanduser("~") == "~":  # noqa: PTH111 - does not raise
+                raise NoHomeFolder from None
+            raise
         finally:
             sys.stdout.flush()  # so that a closed pipe raises here and not at exit
     # Task groups wrap errors in groups, which may be nested.

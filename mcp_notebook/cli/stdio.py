@@ -6,15 +6,7 @@ from typing import Any
 import typer
 
 from mcp_notebook.cli.help import Command
-from mcp_notebook.cli.options import (
-    OFFERING,
-    RUNNING,
-    Notebooks,
-    Packages,
-    list_served,
-    read_settings,
-    takes_options,
-)
+from mcp_notebook.cli.options import Notebooks, read_settings, takes_settings
 from mcp_notebook.cli.runner import run_stdio_bridge
 
 app = typer.Typer(add_completion=False)
@@ -24,10 +16,8 @@ app = typer.Typer(add_completion=False)
     cls=Command,
     epilog='Example in a client configuration: {"command": "mcp-notebook", "args": ["stdio"]}',
 )
-@takes_options(RUNNING, OFFERING)
-def stdio(
-    notebooks: Notebooks = None, *, package: Packages = None, options: Mapping[str, Any]
-) -> None:
+@takes_settings("stdio")
+def stdio(notebooks: Notebooks = None, *, options: Mapping[str, Any]) -> None:
     """Serve tools over stdin and stdout, to a client that starts this command."""
     settings = read_settings(**options)
-    run_stdio_bridge(settings, list_served(notebooks, package, settings))
+    run_stdio_bridge(settings, [*(notebooks or ())])

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mcp_notebook.cli.help import Command, Group
-from mcp_notebook.cli.options import ReadOnly, Tags, Tools
-from mcp_notebook.errors import McpNotebookError, TokenError
+from mcp_notebook.errors import TokenError
 from mcp_notebook.settings.settings import DEFAULT_PORT, Settings
 from mcp_notebook.text.terminal import print_note, print_output, print_table
 
@@ -49,14 +48,6 @@ def _parse_duration(text: str) -> float:
     return seconds
 
 
-def _complete_name(incomplete: str) -> list[str]:
-    try:
-        records = _open_store(Settings.from_environment()).read()
-    except McpNotebookError:
-        return []
-    return [record.name for record in records if record.name.startswith(incomplete)]
-
-
 def _split(context: typer.Context, option: str, texts: Sequence[str] | None) -> tuple[str, ...]:
     """Split an option at commas. An empty option is refused: it must not mean everything."""
     words = tuple(word.strip() for text in texts or () for word in text.split(","))
@@ -65,9 +56,28 @@ def _split(context: typer.Context, option: str, texts: Sequence[str] | None) -> 
     return words
 
 
+_Tools = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PATTERN",
+        help="Only tools whose name, or NOTEBOOK.TOOL, matches this pattern, for example "
+        "'sales.*'. Repeat the option or separate patterns by commas.",
+    ),
+]
+_Tags = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="TAG",
+        help="Only tools with this tag. Repeat the option or separate tags by commas to allow "
+        "several.",
+    ),
+]
+_ReadOnly = Annotated[
+    bool, typer.Option("--read-only", help="Only tools that are declared read-only.")
+]
 _Name = Annotated[
     str,
-    typer.Argument(metavar="NAME", help="The token's name.", autocompletion=_complete_name),
+    typer.Argument(metavar="NAME", help="The token's name."),
 ]
 _Expires = Annotated[
     float | None,
@@ -95,9 +105,9 @@ def add(  # noqa: PLR0913 - one for each option
         str, typer.Argument(metavar="NAME", help="The token's name in the list and the audit log.")
     ],
     *,
-    tools: Tools = None,
-    tags: Tags = None,
-    read_only: ReadOnly = False,
+    tools: _Tools = None,
+    tags: _Tags = None,
+    read_only: _ReadOnly = False,
     exclusive: Annotated[
         bool,
         typer.Option(

@@ -3,7 +3,7 @@
 import typer
 
 from mcp_notebook.cli.help import Command
-from mcp_notebook.cli.options import ClientName, DryRun, ServerName, SettingsFile
+from mcp_notebook.cli.options import ClientName, ServerName, SettingsFile
 from mcp_notebook.clients.client import Machine
 from mcp_notebook.clients.known_clients import find_client
 from mcp_notebook.settings.settings import Settings
@@ -18,7 +18,6 @@ def uninstall(
     *,
     name: ServerName = "notebook",
     file: SettingsFile = None,
-    dry_run: DryRun = False,
 ) -> None:
     """Disconnect a client by removing the entry that `install` added."""
     from mcp_notebook.clients.installation import apply_change, plan_removal
@@ -27,9 +26,6 @@ def uninstall(
     program = find_client(str(client))
     place = file.absolute() if file else program.find_file(Machine.current())
     change = plan_removal(program, place, name, settings)
-    if dry_run:
-        print_output(change.format_diff())
-        return
     apply_change(change, settings)
     print_output(f"Disconnected {program.title}: removed the server {name!r} from {place}.")
     print_note(f"{program.title} may keep the connection until it is restarted.")

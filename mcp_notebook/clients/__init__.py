@@ -7,7 +7,7 @@ documentation or from trying it; `known_clients` cites the source.
 
 A settings file belongs to the user, so it is edited as text: `json_text` and `toml_text` insert or
 remove an entry; `settings_text` parses the result and compares it with the expected settings; and
-`installation` writes the file, or nothing. YAML settings are only read: users paste the entry.
+`installation` writes the file, or nothing.
 
 Face: `client` (the description of a client), `known_clients` (all clients, by name), `servers` (the
 command or address for an entry), `snippets` (an entry to paste, and the link that adds it),

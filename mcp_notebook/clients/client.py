@@ -12,7 +12,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 TOKEN_VARIABLE = "MCP_NOTEBOOK_TOKEN"  # noqa: S105 - the variable's name
 """The environment variable with the token, for clients that cannot read the token's file."""
-Syntax: TypeAlias = Literal["json", "toml", "yaml"]
+Syntax: TypeAlias = Literal["json", "toml"]
 """The format of a settings file; "json" may have comments."""
 HeaderSource: TypeAlias = Literal["file", "variable", "nowhere"]
 """Where a client can read the token of the HTTP endpoint when it connects."""
@@ -94,7 +94,7 @@ class Remote:
     address: str
     """The address of a bridge, or of any page of a Jupyter server."""
     token_source: str | None = None
-    """A file, "env:VARIABLE", or "keyring:NAME" for an entry of the system's keyring."""
+    """A file, or "env:VARIABLE"."""
 
 
 Server: TypeAlias = Launch | Endpoint
@@ -114,13 +114,7 @@ class Client:
     syntax: Syntax = "json"
     """The format of the settings."""
     section: str = "mcpServers"
-    """The key of the settings that holds the servers: an object by name, or a list."""
-    is_list: bool = False
-    """Whether the servers are a list of entries that contain their name."""
-    required: Mapping[str, str] | None = None
-    """Further members that a new settings file needs."""
-    former_file: str | None = None
-    """The name of the former settings file, which the client ignores once the new one exists."""
+    """The key of the settings that holds the servers, an object by name."""
     make_entry: Callable[[Server], Entry]
     """Returns the entry for a server."""
     header_from: HeaderSource = "variable"
@@ -141,11 +135,6 @@ class Client:
     """Returns a link that opens the client and adds an entry, given the server's name."""
     next_step: str
     """The user's next step after the entry was added, as a sentence."""
-
-    @property
-    def is_pasted(self) -> bool:
-        """Whether users paste the entry: no library edits YAML and preserves its layout."""
-        return self.syntax == "yaml"
 
     def find_trace(self, machine: Machine) -> Path:
         """Return a folder that exists if the client has ever run."""

@@ -5,7 +5,6 @@ compared and replaced. It is replaced atomically, so that a client reads either 
 file. A failure leaves the file unchanged.
 """
 
-import difflib
 import hashlib
 import os
 import shutil
@@ -45,14 +44,6 @@ class Change:
     def is_needed(self) -> bool:
         """Whether anything changes."""
         return self.before != self.after
-
-    def format_diff(self) -> str:
-        """Return the change as a unified diff."""
-        before, after = ((text or "").splitlines() for text in (self.before, self.after))
-        old = os.devnull if self.before is None else str(self.file)
-        new = os.devnull if self.after is None else str(self.file)
-        lines = difflib.unified_diff(before, after, old, new, lineterm="")
-        return "\n".join(lines)
 
 
 def is_installed(client: Client, machine: Machine) -> bool:
@@ -95,7 +86,7 @@ def plan_installation(
     """Plan the installation of a server.
 
     Args:
-        client: The client; not one with YAML settings.
+        client: The client.
         file: Its settings file.
         name: The server's name in the client.
         server: The server.
@@ -129,13 +120,8 @@ def plan_removal(client: Client, file: Path, name: str, settings: Settings) -> C
         settings: Names the folder of backups.
 
     Raises:
-        ClientError: The file cannot be read or changed, has no server of this name, or is YAML.
+        ClientError: The file cannot be read or changed, or has no server of this name.
     """
-    if client.is_pasted:
-        raise ClientError(
-            f"{client.title}'s settings, {file}, are in YAML, which this command does not change. "
-            f"Remove the server {name!r} from `{client.section}` there."
-        )
     before = _read(client, file)
     try:
         entry = None if before is None else find_entry(client, before, name)

@@ -26,8 +26,6 @@ _STARTUP_SECONDS = 300
 """Seconds for notebooks to run, in clients with a startup timeout."""
 _CALL_SECONDS = 86_400
 """Seconds for one call, in clients with a timeout of a minute; notebooks have their own limits."""
-_GOOSE_SECONDS = 3_600
-"""Seconds for one call in Goose, which also waits this long for a start that hangs."""
 
 
 # -- where settings are ----------------------------------------------------------------------------
@@ -37,12 +35,6 @@ def _find_claude_code(machine: Machine) -> Path:
     # The variable moves the settings folder, and this file into it.
     variable = machine.env.get("CLAUDE_CONFIG_DIR")
     return Path(variable or machine.home) / ".claude.json"
-
-
-def _find_goose(machine: Machine) -> Path:
-    if machine.platform == "win32":
-        return machine.app_data / "Block" / "goose" / "config" / "config.yaml"
-    return machine.config / "goose" / "config.yaml"
 
 
 def _find_zed(machine: Machine) -> Path:
@@ -131,46 +123,6 @@ def _make_codex(server: Server) -> Entry:
         if server.runs_notebooks:
             entry["startup_timeout_sec"] = _STARTUP_SECONDS
     return entry | {"tool_timeout_sec": _CALL_SECONDS}
-
-
-def _make_goose(server: Server) -> Entry:
-    """Return Goose's entry. Its one timeout, by default 300 s, applies to starts and calls."""
-    entry: Entry = {
-        "enabled": True,
-        "name": "notebook",
-        "description": "Tools of Jupyter notebooks",
-        "timeout": _GOOSE_SECONDS,
-    }
-    if isinstance(server, Endpoint):
-        return entry | {
-            "type": "streamable_http",
-            "uri": server.url,
-            "headers": _bearer(f"${{{TOKEN_VARIABLE}}}"),
-            "envs": {},
-            "env_keys": [TOKEN_VARIABLE],
-        }
-    return entry | {
-        "type": "stdio",
-        "cmd": server.command,
-        "args": list(server.arguments),
-        "envs": dict(server.env),
-        "env_keys": [],
-    }
-
-
-def _make_continue(server: Server) -> Entry:
-    """Return Continue's entry, without its first member, the name."""
-    if isinstance(server, Launch):
-        entry: Entry = {"type": "stdio"} | _launch(server)
-        if server.runs_notebooks:
-            entry["connectionTimeout"] = _STARTUP_SECONDS * 1_000
-        return entry
-    header = _bearer(f"${{{{ secrets.{TOKEN_VARIABLE} }}}}")
-    return {
-        "type": "streamable-http",
-        "url": server.url,
-        "requestOptions": {"headers": header},
-    }
 
 
 def _make_vscode_link(name: str, entry: Entry) -> str:
@@ -284,20 +236,6 @@ _LIST = (
         next_step="Start `codex` again; `/mcp` shows the connection.",
     ),
     Client(
-        # documentation/docs/guides/config-files.md and crates/goose/src/agents/ in its
-        # repository. It lists the tools again before the user's next turn (issue 10433).
-        name="goose",
-        title="Goose",
-        find_file=_find_goose,
-        syntax="yaml",
-        section="extensions",
-        make_entry=_make_goose,
-        commands=("goose",),
-        start_seconds=300,
-        start_member=("timeout", 1),
-        next_step="Start a new session in Goose.",
-    ),
-    Client(
         # docs/src/ai/mcp.md and docs/src/configuring-zed.md in its repository. Headers are
         # literal, so a token could only be given by writing it into the file.
         name="zed",
@@ -308,25 +246,6 @@ _LIST = (
         header_from="nowhere",
         commands=("zed", "zeditor"),
         next_step="Zed starts the server at once; its Agent panel's settings show a green dot.",
-    ),
-    Client(
-        # docs/customize/deep-dives/mcp.mdx and the schemas in its repository. It ignores changed
-        # tool lists. Secrets are read from its own .env file and the environment.
-        name="continue",
-        title="Continue",
-        find_file=lambda machine: (
-            machine.find_folder("CONTINUE_GLOBAL_DIR", ".continue") / "config.yaml"
-        ),
-        syntax="yaml",
-        is_list=True,
-        required={"name": "Main Config", "version": "1.0.0", "schema": "v1"},
-        former_file="config.json",
-        make_entry=_make_continue,
-        sees_new_tools=False,
-        commands=("cn",),
-        start_seconds=20,
-        start_member=("connectionTimeout", 0.001),
-        next_step="Continue reads it at once; the tools are available in agent mode.",
     ),
     Client(
         # Read by Claude Code, VS Code's Copilot and others in a project's folder.
@@ -355,7 +274,6 @@ def find_client(name: str) -> Client:
         hint = f"Did you mean {close}? " if close else ""
         raise ClientError(
             f"Unknown client {name!r}. {hint}The known clients are {', '.join(CLIENTS)}; most "
-            f"others "
-            "accept the entry of mcp.json."
+            "others accept the entry of mcp.json."
         )
     return client

@@ -82,7 +82,7 @@ def _check_secrets(remote: Remote) -> None:
 def _find_token_file(remote: Remote) -> Path | None:
     """Return the file with the token; None if it is nowhere or elsewhere."""
     source = remote.token_source
-    if source is None or source.startswith(("env:", "keyring:")):
+    if source is None or source.startswith("env:"):
         return None
     file = Path(source).expanduser().absolute()
     if not file.is_file():

@@ -1,7 +1,7 @@
 """Finds, adds and removes a server in the text of a client's settings, and changes nothing else.
 
 Pure functions on strings, in the process of the command. `json_text` and `toml_text` edit the text;
-here the new text is parsed and compared with the expected settings. YAML is only read.
+here the new text is parsed and compared with the expected settings.
 """
 
 import copy
@@ -13,25 +13,9 @@ from mcp_notebook.clients.json_text import cut_json, put_json, read_json
 from mcp_notebook.clients.rendering import render_document
 from mcp_notebook.clients.toml_text import cut_toml, put_toml, read_toml
 
-
-def _read_yaml(text: str) -> Any:
-    """Parse YAML; an empty text is an empty object."""
-    import yaml  # noqa: PLC0415 - most clients' settings are JSON
-
-    try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"line {mark.line + 1}: " if mark else ""
-        problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
-        raise ValueError(f"{where}{problem}") from None
-    return {} if value is None else value
-
-
 _READERS: dict[Syntax, Callable[[str], Any]] = {
     "json": read_json,
     "toml": read_toml,
-    "yaml": _read_yaml,
 }
 _MARK = "\ufeff"
 """The byte order mark that some editors write."""
@@ -62,12 +46,6 @@ def list_entries(client: Client, text: str) -> dict[str, Entry]:
         ValueError: As for `find_entry`.
     """
     servers = _read_servers(client, _read(client, text))
-    if client.is_list:
-        servers = {
-            server["name"]: server
-            for server in servers
-            if isinstance(server, dict) and server.get("name")
-        }
     return {str(name): entry if isinstance(entry, dict) else {} for name, entry in servers.items()}
 
 
@@ -75,7 +53,7 @@ def add_entry(client: Client, text: str, name: str, entry: Entry) -> str:
     """Return the settings with a server added, or replaced if it exists.
 
     Args:
-        client: The client; not one with YAML settings.
+        client: The client.
         text: Its settings; "" for none.
         name: The server's name.
         entry: The server's entry.
@@ -99,7 +77,7 @@ def remove_entry(client: Client, text: str, name: str) -> str:
     """Return the settings with a server removed; "" if nothing else is left.
 
     Args:
-        client: The client; not one with YAML settings.
+        client: The client.
         text: Its settings, which have the server.
         name: The server's name.
 
@@ -138,13 +116,11 @@ def _read(client: Client, text: str) -> dict[str, Any]:
 
 
 def _read_servers(client: Client, document: dict[str, Any]) -> Any:
-    kind = list if client.is_list else dict
     servers = document.get(client.section)
     if servers is None:
-        return kind()
-    if not isinstance(servers, kind):
-        noun = "a list" if client.is_list else "an object"
-        raise ValueError(f"has a member {client.section!r} that is not {noun}")  # noqa: TRY004
+        return {}
+    if not isinstance(servers, dict):
+        raise ValueError(f"has a member {client.section!r} that is not an object")  # noqa: TRY004
     return servers
 
 

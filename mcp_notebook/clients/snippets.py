@@ -17,7 +17,7 @@ from mcp_notebook.clients.client import (
     Machine,
     Server,
 )
-from mcp_notebook.clients.rendering import name_entry, render_document
+from mcp_notebook.clients.rendering import render_document
 from mcp_notebook.settings.settings import Settings
 
 SERVER_NAME = "notebook"
@@ -56,32 +56,14 @@ def render_snippet(
         name: The server's name in the client.
         file: The settings file; None for its usual place.
     """
-    entry = name_entry(client, client.make_entry(server), name)
-    place = file or client.find_file(machine)
+    entry = client.make_entry(server)
     return Snippet(
         client=client,
-        file=place,
+        file=file or client.find_file(machine),
         text=render_document(client, entry, name),
-        link=client.make_link(name, client.make_entry(server)) if client.make_link else None,
-        steps=(*_list_obstacles(client, place), *list_steps(client, server)),
+        link=client.make_link(name, entry) if client.make_link else None,
+        steps=list_steps(client, server),
     )
-
-
-def _list_obstacles(client: Client, file: Path) -> list[str]:
-    """Return a warning about pasting into existing settings."""
-    if not client.is_pasted:
-        return []
-    if file.exists():
-        keys = ", ".join(f"`{key}`" for key in (*(client.required or {}), client.section))
-        return [f"Omit the top-level lines that the file already has ({keys})."]
-    former = file.with_name(client.former_file) if client.former_file else None
-    if former is None or not former.exists():
-        return []
-    step = (
-        f"{client.title} still has its settings in {former}, and ignores them once {file} exists. "
-        "Move them there first, as its documentation describes."
-    )
-    return [step]
 
 
 def list_steps(client: Client, server: Server) -> tuple[str, ...]:

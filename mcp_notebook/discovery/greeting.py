@@ -66,11 +66,7 @@ async def _say_hello(
     connection: FrameProtocol,
     inspects: bool,  # noqa: FBT001 - as `greet`
 ) -> messages.Welcome:
-    connection.send(
-        messages.Hello(
-            version=__version__, token=record.token, hears_changes=True, inspects=inspects
-        )
-    )
+    connection.send(messages.Hello(version=__version__, token=record.token, inspects=inspects))
     match await connection.read():
         case (messages.Welcome() as welcome, _):
             if welcome.protocol != messages.PROTOCOL_VERSION:

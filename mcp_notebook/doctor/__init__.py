@@ -1,13 +1,13 @@
-"""``mcp-notebook doctor``: tests what connects clients and notebooks, and explains what is wrong.
+"""``mcp-notebook doctor``: asks both ends of what connects clients and notebooks for their tools.
 
 Face: `examination` (`Examination`, `examine`).
 
-Runs in a short-lived process, on its event loop; it changes nothing. `configured_servers` reads the
-entries for mcp-notebook in clients' settings. `command_check` starts the command of an entry as its
-client would, and `address_check` connects to the address of one. Both use `probes`, the door to the
-MCP SDK and to httpx2 in this room. `open_notebooks` asks kernels for their tools, and `machine`
-checks what all clients share. Each returns `findings`.
+Runs in a short-lived process, on its event loop; it changes nothing. `notebook_end` asks open
+notebooks, the background bridge and running Jupyter servers. `configured_servers` reads the entries
+for mcp-notebook in clients' settings, and `client_end` starts the command of each as its client
+would, or asks whether its address answers. Both use `probes`, the door to the MCP SDK and to httpx2
+in this room.
 
-A finding names the cause and the next step. Where clients keep their settings, and what an entry
-should be, is defined in `clients`.
+`findings` has the table of what can be wrong: each with its cause and the next step. Where clients
+keep their settings, and what an entry should be, is defined in `clients`.
 """

@@ -37,7 +37,7 @@ class ConfiguredServer:
     @property
     def url(self) -> str | None:
         """The address, if the client connects to one."""
-        for key in ("url", "httpUrl", "serverUrl", "uri"):
+        for key in ("url", "httpUrl", "serverUrl"):
             if isinstance(self.entry.get(key), str):
                 return str(self.entry[key])
         return None
@@ -45,7 +45,7 @@ class ConfiguredServer:
     @property
     def words(self) -> tuple[str, ...]:
         """The command with its arguments; empty without a command."""
-        command = self.entry.get("command", self.entry.get("cmd"))
+        command = self.entry.get("command")
         arguments = self.entry.get("args", [])
         if not isinstance(command, str) or not command or not isinstance(arguments, list):
             return ()
@@ -54,14 +54,13 @@ class ConfiguredServer:
     @property
     def env(self) -> Mapping[str, str]:
         """The environment variables of the command."""
-        env = self.entry.get("env") or self.entry.get("envs")
+        env = self.entry.get("env")
         return {key: str(env[key]) for key in env} if isinstance(env, dict) else {}
 
     @property
     def headers(self) -> Mapping[str, Any]:
         """The headers sent to the address, before variables are expanded."""
-        options = self.entry.get("requestOptions")
-        headers = (options if isinstance(options, dict) else self.entry).get("headers")
+        headers = self.entry.get("headers")
         variable = self.entry.get("bearer_token_env_var")
         if variable is not None:
             return {"Authorization": f"Bearer ${{{variable}}}"}
@@ -102,16 +101,10 @@ class ConfiguredServer:
         """Return the home folder in which the command looks for open notebooks."""
         return Path(self.env.get("MCP_NOTEBOOK_HOME") or machine.home / Settings().home.name)
 
-    def format_repair(self, *, keeps_address: bool = False) -> str:
-        """Return the command that rewrites this entry.
-
-        Args:
-            keeps_address: Whether the new entry has the same address; otherwise it gets that of the
-                background bridge.
-        """
+    def format_repair(self) -> str:
+        """Return the command that rewrites this entry, an address with that of the bridge."""
         words = ["mcp-notebook", "install", self.client.name]
-        if self.url is not None:
-            words += ["--http", *(["--url", self.url] if keeps_address else [])]
+        words += ["--http"] if self.url is not None else []
         if self.name != SERVER_NAME:
             words += ["--name", self.name]
         if not self.is_usual_file:
@@ -125,7 +118,7 @@ class ConfiguredServer:
 
 
 def read_servers(
-    client: Client, machine: Machine, file: Path | None = None, name: str | None = None
+    client: Client, machine: Machine, file: Path | None = None
 ) -> Sequence[ConfiguredServer]:
     """Return the entries for mcp-notebook in a client's settings.
 
@@ -133,7 +126,6 @@ def read_servers(
         client: The client.
         machine: The machine that the client runs on.
         file: The settings file; None for its usual place.
-        name: The only server to return; None for all entries for mcp-notebook.
 
     Raises:
         ClientError: The settings cannot be read.
@@ -145,8 +137,6 @@ def read_servers(
         )
         for entry_name, entry in read_entries(client, place).items()
     ]
-    if name is not None:
-        return [server for server in servers if server.name == name]
     return [server for server in servers if server.name == SERVER_NAME or _is_ours(server)]
 
 

@@ -18,7 +18,6 @@ import httpx2
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client import Transport
 from mcp.client.stdio import stdio_client
-from mcp.client.streamable_http import streamable_http_client
 from mcp_types import Implementation
 from pydantic import ValidationError
 
@@ -30,7 +29,6 @@ BARE_PATH = os.environ.get("PATH", "") if sys.platform == "win32" else os.defpat
 """The PATH of a program that was not started from a shell."""
 _HTTP_LIMIT = 10.0
 """Seconds for a simple HTTP request."""
-_UNAUTHORIZED = (401, 403)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,51 +69,14 @@ async def ask_command(
     return Answer(**{**vars(answer), "lines": lines})
 
 
-async def ask_address(url: str, headers: Mapping[str, str], limit: float) -> Answer:
-    """List the tools at an address."""
-    async with open_http_client(headers=headers, timeout=limit) as http:
-        return await _ask(streamable_http_client(url, http_client=http), limit)
-
-
-async def is_answering(url: str) -> bool:
-    """Return whether an HTTP server answers at an address. Sends no secrets."""
-    async with open_http_client(timeout=_HTTP_LIMIT) as http:
+async def ask_status(method: str, url: str, headers: Mapping[str, str] | None = None) -> int | None:
+    """Return the status of the answer to a request without content; None without an answer."""
+    async with open_http_client(timeout=_HTTP_LIMIT, headers=headers or {}) as http:
         try:
-            await http.get(url)
-        except httpx2.TransportError:
-            return False
-        return True
-
-
-async def is_listening(host: str, port: int) -> bool:
-    """Return whether a port accepts connections."""
-    try:
-        with anyio.fail_after(_HTTP_LIMIT):
-            stream = await anyio.connect_tcp(host, port)
-    except OSError:
-        return False
-    await stream.aclose()
-    return True
-
-
-async def is_bridge(url: str) -> bool:
-    """Return whether a bridge is up at the address of a health check."""
-    async with open_http_client(timeout=_HTTP_LIMIT) as http:
-        try:
-            response = await http.get(url)
-        except httpx2.TransportError:
-            return False
-        return response.status_code == httpx2.codes.OK and response.text.strip() == "ok"
-
-
-async def is_refused(url: str, headers: Mapping[str, str]) -> bool:
-    """Return whether a server rejects these headers (401 or 403)."""
-    async with open_http_client(timeout=_HTTP_LIMIT, headers=headers) as http:
-        try:
-            response = await http.post(url, json={})
-        except httpx2.TransportError:
-            return False
-        return response.status_code in _UNAUTHORIZED
+            async with http.stream(method, url) as response:
+                return response.status_code
+        except (httpx2.TransportError, httpx2.InvalidURL):
+            return None
 
 
 async def _ask(transport: Transport, limit: float) -> Answer:

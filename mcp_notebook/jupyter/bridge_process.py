@@ -12,9 +12,13 @@ import json
 import logging
 import os
 import secrets
+import shutil
+import socket
 import subprocess
 import sys
+import tempfile
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import TypeVar
@@ -57,6 +61,8 @@ class BridgeProcess:
         self._connections: BridgeConnections | None = None
         self._reported: list[str] | None = None
         """The kernels that were reported to the bridge."""
+        self._remove_folder: Callable[[], object] = lambda: None
+        """Removes the folder of the bridge's socket; a bridge that was killed could not."""
         self._watch = PeriodicCallback(self._look, _LOOK_EVERY)
 
     async def connect(self) -> BridgeConnections:
@@ -86,9 +92,13 @@ class BridgeProcess:
         if self._connections is not None:
             self._connections.close()
             self._connections = None
+        self._remove_folder()
+        folder = _make_folder()
+        if folder is not None:
+            self._remove_folder = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         token = secrets.token_urlsafe(32)
         self._reported = None
-        self._process = _spawn(token)  # takes milliseconds; a cancelled wait would lose it
+        self._process = _spawn(token, folder)  # takes milliseconds; a cancelled wait would lose it
         address = await self._read_address(self._process)
         self._connections = BridgeConnections(address, token)
         self._watch.start()
@@ -98,6 +108,7 @@ class BridgeProcess:
         process, self._process = self._process, None
         if process is not None and self._connections is None:
             process.kill()
+            self._remove_folder()
 
     async def _read_address(self, process: subprocess.Popen[bytes]) -> str | int:
         """Wait until the bridge reports the path of its socket, or its port.
@@ -120,6 +131,7 @@ class BridgeProcess:
         async with self._lock:
             if self._process is None or self._process.poll() is not None:
                 self._watch.stop()
+                self._remove_folder()
             else:
                 await self._tell_kernels()
 
@@ -171,11 +183,17 @@ async def _run_in_daemon_thread(function: Callable[[], _T]) -> _T:
     return await outcome
 
 
-def _spawn(token: str) -> subprocess.Popen[bytes]:
+def _make_folder() -> str | None:
+    """Make the folder of the bridge's socket; None where there are no Unix sockets."""
+    return tempfile.mkdtemp(prefix="mcp-notebook-") if hasattr(socket, "AF_UNIX") else None
+
+
+def _spawn(token: str, folder: str | None) -> subprocess.Popen[bytes]:
     """Start the bridge; its stderr goes to the server's log."""
     # -P: modules in the server's folder must not shadow those of the bridge.
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", "mcp_notebook.cli.jupyter_bridge"],
+    words = [sys.executable, "-P", "-m", "mcp_notebook.cli.jupyter_bridge", *filter(None, [folder])]
+    return subprocess.Popen(  # noqa: S603 - our own module
+        words,
         env=os.environ | {"MCP_NOTEBOOK_TOKEN": token},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -167,19 +167,14 @@ def _describe(client: Client, settings: Settings, machine: Machine) -> dict[str,
 
 
 def _find_state(client: Client, settings: Settings, machine: Machine) -> tuple[State, str]:
-    """Return the state of a client's entry, and why its settings cannot be read ("" if they can).
-
-    YAML can be read if PyYAML is there.
-    """
+    """Return the state of a client's entry, and what is wrong with its settings."""
     file = client.find_file(machine)
     try:
         entry = read_entries(client, file).get(SERVER_NAME)
     except McpNotebookError as error:
-        return "paste", "" if client.is_pasted else str(error)
+        return "paste", str(error)
     if entry == client.make_entry(build_server(client, settings)):
         return "connected", ""
-    if client.is_pasted:
-        return "paste", ""
     return ("none" if entry is None else "other"), ""
 
 
@@ -191,7 +186,7 @@ def _connect(order: _Connect) -> str:
     """
     settings = Settings.from_environment()
     client, machine = find_client(order.client), Machine.current()
-    if client.is_pasted or client.belongs_to_folder:
+    if client.belongs_to_folder:
         raise ClientError(_BY_HAND.format(client.title, client.name))
     if not is_installed(client, machine):
         raise ClientError(explain_absence(client, machine))

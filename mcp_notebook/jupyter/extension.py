@@ -12,6 +12,7 @@ from mcp_notebook.jupyter.bridge_process import SETTINGS_KEY, BridgeProcess
 from mcp_notebook.jupyter.client_handlers import ClientsHandler
 from mcp_notebook.jupyter.mcp_handler import McpHandler
 from mcp_notebook.jupyter.notebook_links import NotebookLinks
+from mcp_notebook.jupyter.notebook_renames import CONTENTS_ACTIONS, NotebookRenames
 from mcp_notebook.jupyter.notebook_runs import RUNS_KEY, NotebookHandler, NotebookRuns
 from mcp_notebook.jupyter.panel_handlers import (
     LINKS_KEY,
@@ -19,6 +20,7 @@ from mcp_notebook.jupyter.panel_handlers import (
     CallHandler,
     ChangesHandler,
     StateHandler,
+    end_with_logout,
 )
 from mcp_notebook.settings.settings import SERVER_PATH, Settings
 
@@ -45,10 +47,13 @@ def _load_jupyter_server_extension(app: ServerApp) -> None:
     settings = Settings.from_environment()
     bridge = BridgeProcess(kernels.list_kernel_ids, settings, app.log)
     app.web_app.settings[SETTINGS_KEY] = bridge
-    links = NotebookLinks(
-        kernels, settings.records_folder, getattr(app, "event_logger", None), app.log
-    )
+    events = getattr(app, "event_logger", None)
+    links = NotebookLinks(kernels, settings.records_folder, app.log)
     app.web_app.settings[LINKS_KEY] = links
+    renames = NotebookRenames(kernels, settings.records_folder, app.log)
+    if events is not None:
+        events.add_listener(schema_id=CONTENTS_ACTIONS, listener=renames.hear)
+    end_with_logout(app)
     app.web_app.settings[RUNS_KEY] = NotebookRuns(
         app.contents_manager, kernels, app.session_manager, settings
     )

@@ -37,7 +37,7 @@ _WITHOUT_LOGIN = (
 )
 _FOREIGN_ORIGIN = (
     "Pages of this Origin may not use mcp-notebook. To allow them, set `ServerApp.allow_origin` or "
-    "MCP_NOTEBOOK_ALLOWED_ORIGINS."
+    "MCP_NOTEBOOK_ALLOWED_HOSTS."
 )
 _LOST = "mcp-notebook's bridge has ended. Connect again to restart it."
 
@@ -110,7 +110,7 @@ class McpHandler(AuthorizedHandler):
         origin = self.get_origin()
         if origin is None or self.allow_origin in ("*", origin):
             return True
-        if origin.lower() in map(str.lower, self._bridge.settings.allowed_origins):
+        if (urlsplit(origin).hostname or "") in map(str.lower, self._bridge.settings.allowed_hosts):
             return True
         if self.allow_origin_pat and re.fullmatch(self.allow_origin_pat, origin):
             return True

@@ -16,6 +16,7 @@ the end ``{"done": true}`` or ``{"error": TEXT}``.
 import asyncio
 import contextlib
 import json
+import posixpath
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path, PurePosixPath
@@ -97,6 +98,7 @@ class NotebookRuns:
         Raises:
             NotebookError: It does not exist, its kernel does not start, or a cell fails.
         """
+        path = posixpath.normpath(path)  # as pages name it to sessions: without `./`
         turn = self._turns.setdefault(path, asyncio.Lock())
         if turn.locked():
             tell(f"{path} is being opened for another client already ...")
@@ -200,14 +202,10 @@ class NotebookRuns:
     async def _run_cells(
         self, runner: "_Runner", path: str, cells: Sequence[str], tell: Tell
     ) -> None:
-        limit = self._settings.cell_timeout
         for number, source in enumerate(cells, start=1):
             where = f"Code cell {number} of {len(cells)} of {path}"
             tell(f"{where} ...")
-            try:
-                reply = await runner.run(where, source, limit)
-            except TimeoutError:
-                raise NotebookError(f"{where} took longer than {limit:g} s.") from None
+            reply = await runner.run(where, source)
             if reply["status"] == _DROPPED:
                 raise NotebookError(f"{where} was not run, because another cell failed before it.")
             if reply["status"] != "ok":
@@ -229,20 +227,18 @@ class _Runner:
         self._count = 0
         """How many cells have run here, or will when their turn comes."""
 
-    async def run(self, where: str, source: str, limit: float | None) -> Mapping[str, Any]:
+    async def run(self, where: str, source: str) -> Mapping[str, Any]:
         """Run a cell, and return the content of the reply.
 
         Args:
             where: The cell, for messages.
             source: Its code.
-            limit: Seconds that it may take.
 
         Raises:
             KernelDied: The kernel ended.
-            TimeoutError: The limit was exceeded.
         """
-        self._count += 1  # a cell that exceeds the limit may still end
-        reply = await self._execute(where, source, limit)
+        self._count += 1
+        reply = await self._execute(where, source, None)
         self._count -= reply["status"] == _DROPPED
         return reply
 

@@ -1,8 +1,8 @@
 """``/mcp-notebook/api/...``: the routes of the side panel.
 
 Runs on the event loop of Jupyter Server. Each page has one WebSocket for changes; actions are POST
-requests. Both need the page's cookie: a POST also needs the XSRF token that only pages of this
-server can read, and a WebSocket an Origin that Jupyter Server allows.
+requests. Both need the page's cookie and the XSRF token that only pages of this server can read;
+the WebSocket also needs an Origin that Jupyter Server allows, and ends with the login.
 """
 
 import json
@@ -14,9 +14,11 @@ from jupyter_server.base.handlers import JupyterHandler
 from jupyter_server.base.websocket import WebSocketMixin
 from msgspec import structs
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from tornado.ioloop import PeriodicCallback
 from tornado.web import HTTPError
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
+from mcp_notebook.bridge.kernels.kernel_requests import PanelRequest
 from mcp_notebook.errors import LinkError
 from mcp_notebook.jupyter.authorized_handler import AuthorizedHandler
 from mcp_notebook.jupyter.notebook_links import Event, NotebookLinks
@@ -24,6 +26,12 @@ from mcp_notebook.wire import messages
 
 LINKS_KEY = "mcp_notebook_links"
 """The key of the `NotebookLinks` in the settings of the server's application."""
+_PAGES_KEY = "mcp_notebook_pages"
+"""The key of the open WebSockets in the same settings."""
+LOGIN_INTERVAL = 10.0
+"""Seconds between two checks whether a page's login is still valid."""
+_LOGGED_OUT = 1008
+"""The code of a WebSocket that is closed for a reason of policy."""
 STOPPED = "The user stopped the call in the side panel."
 """The reason that the client of a stopped call gets."""
 STOPPED_BY = "you, in the side panel"
@@ -182,16 +190,27 @@ class ChangesHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
         Raises:
             HTTPError: 403.
         """
-        user = self.current_user
-        if user is None or not await ensure_async(
-            self.authorizer.is_authorized(self, user, "execute", self.auth_resource)
-        ):
+        if not (await self._is_allowed(self.current_user) and self.check_origin()):
             raise HTTPError(HTTPStatus.FORBIDDEN)
+        # As for a POST: for a GET, Jupyter Server takes an address that it came from for enough.
+        self.request.method = "POST"
+        try:
+            self.check_xsrf_cookie()
+        finally:
+            self.request.method = "GET"
         await super().get(*args, **kwargs)
+
+    async def _is_allowed(self, user: Any) -> bool:
+        return user is not None and await ensure_async(
+            self.authorizer.is_authorized(self, user, "execute", self.auth_resource)
+        )
 
     async def open(self, *args: Any, **kwargs: Any) -> None:
         """Send states and changes until the page closes the WebSocket."""
         super().open(*args, **kwargs)
+        self._watch = PeriodicCallback(self._check_login, LOGIN_INTERVAL * 1_000)
+        self._watch.start()
+        _find_pages(self).add(self)
         await _find_links(self).add(self._send)
         self._send({"ready": True})
 
@@ -201,13 +220,42 @@ class ChangesHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
     def on_close(self) -> None:
         """Stop sending."""
         super().on_close()
+        self._watch.stop()
+        _find_pages(self).discard(self)
         _find_links(self).remove(self._send)
+
+    async def _check_login(self) -> None:
+        """Close the WebSocket once its cookie or token would not admit it any more."""
+        asked_anew = JupyterHandler(self.application, self.request)  # this one knows its user
+        user = await ensure_async(self.identity_provider.get_user(asked_anew))
+        if not await self._is_allowed(user):
+            self.close(_LOGGED_OUT, "The login has ended.")
 
     def _send(self, event: Event) -> None:
         try:
             self.write_message(json.dumps(event))
         except WebSocketClosedError:  # `on_close` follows, or came before `add`
             _find_links(self).remove(self._send)
+
+
+def end_with_logout(app: Any) -> None:
+    """Close the WebSockets of pages whose user logs out of the server: cookies are not revoked."""
+    provider = app.identity_provider
+    clear = provider.clear_login_cookie
+
+    def clear_and_close(handler: JupyterHandler) -> None:
+        cookie = handler.get_cookie(provider.get_cookie_name(handler))
+        clear(handler)
+        for page in tuple(_find_pages(handler)) if cookie else ():
+            if page.get_cookie(provider.get_cookie_name(page)) == cookie:
+                page.close(_LOGGED_OUT, "The login has ended.")
+
+    provider.clear_login_cookie = clear_and_close
+
+
+def _find_pages(handler: JupyterHandler) -> set["ChangesHandler"]:
+    """Return the open WebSockets."""
+    return cast("set[ChangesHandler]", handler.settings.setdefault(_PAGES_KEY, set()))
 
 
 def _refuse(handler: JupyterHandler, status: HTTPStatus, text: str) -> None:
@@ -220,7 +268,7 @@ def _find_links(handler: JupyterHandler) -> NotebookLinks:
     return cast("NotebookLinks", handler.settings[LINKS_KEY])
 
 
-def _write(action: _AnyAction, number: int) -> messages.AnyMessage:
+def _write(action: _AnyAction, number: int) -> PanelRequest:
     match action:
         case _Stop():
             return messages.StopCall(id=number, number=action.call, reason=STOPPED, by=STOPPED_BY)

@@ -25,17 +25,20 @@ from mcp_notebook.discovery.record_ids import make_id
 from mcp_notebook.discovery.records import IgnoredFiles, Record, make_socket_name, read_records
 from mcp_notebook.errors import McpNotebookError
 from mcp_notebook.kernel.calls.call_log import CallLog
+from mcp_notebook.kernel.calls.capture import current_capture
 from mcp_notebook.kernel.calls.invoker import Invoker
 from mcp_notebook.kernel.calls.kernel_activity import KernelActivity
-from mcp_notebook.kernel.calls.result_cache import ResultCache
+from mcp_notebook.kernel.calls.shell_commands import empty_input
 from mcp_notebook.kernel.fork.fork_runner import ForkRunner
 from mcp_notebook.kernel.link.endpoint import Endpoint
+from mcp_notebook.kernel.link.own_log import OwnLog, log_failure
 from mcp_notebook.kernel.link.published_record import PublishedRecord
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.link.shutdown_hook import ShutdownHook
-from mcp_notebook.kernel.notebook.cards.shown_cards import ShownCards
+from mcp_notebook.kernel.notebook.cards.tool_view import build_card
 from mcp_notebook.kernel.notebook.cell_tools import CellTools, describe_undeclared
+from mcp_notebook.kernel.notebook.cells import CallNames
 from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts
 from mcp_notebook.kernel.notebook.declarations import declare_decorated, list_decorated
 from mcp_notebook.kernel.notebook.inspection import Inspection, make_variable_uri
@@ -43,7 +46,6 @@ from mcp_notebook.kernel.notebook.loaded_extension import EXTENSION, find_cell, 
 from mcp_notebook.kernel.notebook.magics.completion import MagicCompleter
 from mcp_notebook.kernel.notebook.magics.magics import McpMagics, suggest_correction
 from mcp_notebook.kernel.notebook.magics.mcp_verbs import Notebook
-from mcp_notebook.kernel.notebook.markdown_skills import MarkdownSkills
 from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
 from mcp_notebook.kernel.notebook.panel.side_panel_state import (
     PanelSource,
@@ -51,7 +53,6 @@ from mcp_notebook.kernel.notebook.panel.side_panel_state import (
     find_server_address,
 )
 from mcp_notebook.kernel.notebook.public_address import build_address_card, find_public_address
-from mcp_notebook.kernel.notebook.recording.recording import Recording
 from mcp_notebook.kernel.notebook.resource_changes import (
     ResourceChanges,
     list_names,
@@ -59,7 +60,6 @@ from mcp_notebook.kernel.notebook.resource_changes import (
 )
 from mcp_notebook.kernel.notebook.tool_problems import describe_orphans
 from mcp_notebook.kernel.results.converter import Converter
-from mcp_notebook.kernel.results.custom_types import CustomTypes
 from mcp_notebook.kernel.results.files.shared_folders import SharedFolders
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 from mcp_notebook.kernel.tasks.task_store import TaskStore
@@ -98,17 +98,16 @@ class Extension:
         self.shell = shell
         self.settings = settings
         self._previous = previous
+        self._log = OwnLog(settings.home)
         self.folders: SharedFolders = SharedFolders.from_settings(settings)
-        views = OwnViews(shell.user_ns, self.folders.folder, self.folders.read_bytes)
+        views = OwnViews(self.folders.folder, self.folders.read_bytes)
         schemas = SchemaCache(settings.schemas_folder)
         self.registry = ToolRegistry(self._tools_changed, schemas, views)
-        self._cards = ShownCards(self.registry.list_hosts)
         self.cell_tools: CellTools = CellTools(self.registry, getattr(previous, "cell_tools", None))
         headless_id = os.environ.get(KERNEL_ID)
         self._is_headless = bool(headless_id)
         self._id = headless_id or make_id()
         self.resources = ResourceStore(self._id, settings.max_resource_bytes)
-        self.custom_types: CustomTypes = previous.custom_types if previous else CustomTypes()
         self._resource_reader = ResourceReader(
             self.resources, self.registry.make_page, self._complete
         )
@@ -118,28 +117,24 @@ class Extension:
             self.registry,
             self._make_converter(),
             settings,
-            cache=ResultCache(is_whole=self.resources.has_originals_of),
             log=previous.invoker.log if previous else CallLog(),
             fork_runner=ForkRunner,
         )
         file = previous and previous.notebook_file
         self.notebook_file: NotebookFile = file or NotebookFile(shell.user_ns, self._read_traces)
-        recording = previous.recording if previous else None
         self._resource_changes = ResourceChanges(shell.user_ns)
         self._changed_at: dict[str, float] = {}
         """When resources may have changed since they were declared, by URI."""
         self._inspection: Inspection = Inspection(shell.user_ns, shell.user_ns_hidden)
         self.registry.built_in = {self._inspection.tool.name: self._inspection.tool}
         self.invoker.on_ended = self._call_ended
-        self._markdown_skills = MarkdownSkills(self.registry, lambda: self.notebook_file.path)
-        self.recording: Recording = recording or Recording(self.invoker.log, self.notebook_file)
         self._pid = os.getpid()
         self._record = PublishedRecord(
             self._id, settings, self._describe_notebook, is_headless=self._is_headless
         )
         self._activity = KernelActivity(shell.kernel, self.invoker)
         self._prompts = ConsentPrompts(shell)
-        self.tasks = _make_task_store(self._id, settings, self.registry, self.resources)
+        self.tasks = _make_task_store(self._id, settings, self.resources)
         self._endpoint = Endpoint(
             self.invoker,
             self._list_tools,
@@ -148,14 +143,19 @@ class Extension:
             prompts=None if self._is_headless else self._prompts,  # no person sees its cells
             path=settings.home / "run" / make_socket_name(self._id),
         )
+        self._endpoint.on_moved = self._notebook_moved
         self.panel = self._make_panel()
         self._told_orphans: set[str] = set()
         """Tools without a cell that the author knows of."""
         notebook = self._describe_to_magics()
         self._magics = McpMagics(shell, self.cell_tools, notebook)
         self._completer = MagicCompleter(shell, notebook)
+        self._call_names = CallNames(shell)
         self._shutdown_hook = ShutdownHook(shell.kernel, self._before_shutdown)
-        self._events = {"pre_run_cell": self._before_cell, "post_run_cell": self._after_cell}
+        self._events = {
+            "pre_run_cell": log_failure(self._before_cell),
+            "post_run_cell": log_failure(self._after_cell),
+        }
         self._builtins: ExitStack = ExitStack()
         """While it is open, calls find the builtins of cells."""
 
@@ -165,11 +165,15 @@ class Extension:
         Raises:
             LinkError: The endpoint cannot listen; nothing is left behind.
         """
-        address = self._endpoint.start()
+        self._log.open()
         try:
+            address = self._endpoint.start()
             self._record.publish(address, self.shell.kernel)
             self.shell.register_magics(self._magics)
             self._completer.install()
+            self._call_names.install()
+            if self._is_headless:  # the Python of its own may lack our launcher
+                empty_input()
             for event, callback in self._events.items():
                 self.shell.events.register(event, callback)
             self._shutdown_hook.install()
@@ -196,6 +200,7 @@ class Extension:
             if callback in self.shell.events.callbacks[event]:
                 self.shell.events.unregister(event, callback)
         self._completer.remove()
+        self._call_names.remove()
         for kind, magics in self._magics.magics.items():
             for name in magics:
                 self.shell.magics_manager.magics[kind].pop(name, None)
@@ -203,6 +208,7 @@ class Extension:
         if self._magics in self.shell.configurables:  # `Magics` adds itself there
             self.shell.configurables.remove(self._magics)
         self._withdraw(reason)
+        self._log.close()
 
     def _withdraw(self, reason: str) -> None:
         self._record.forget(reason)
@@ -219,12 +225,10 @@ class Extension:
         self._record.forget(reason)
         self._endpoint.stop(reason)
         self.invoker.close(reason)
-        self.recording.flush()
 
     def _at_exit(self) -> None:
         if os.getpid() == self._pid:  # a forked child owns neither record nor socket
             self._withdraw("The notebook's kernel was shut down or restarted.")
-            self.recording.stop()
 
     def _make_converter(self) -> Converter:
         formatter: Any = self.shell.display_formatter
@@ -232,7 +236,6 @@ class Extension:
             formatter.format,
             self.settings,
             keep=self.resources.keep,
-            custom_types=self.custom_types,
             code_name=self.shell.compile.format_code_name,
             folders=self.folders,
         )
@@ -242,17 +245,14 @@ class Extension:
             registry=self.registry,
             invoker=self.invoker,
             settings=self.settings,
-            find_refusal=lambda: self._endpoint.last_refusal,
             folders=self.folders,
             prompts=self._prompts,
-            recording=self.recording,
             panel=self.panel,
             read_progress=self._endpoint.read_progress,
             get_listed_names=lambda: self._endpoint.listed_names,
             insert_cell=self.shell.set_next_input,
             id=self._id,
             list_cells=self._list_cells,
-            cards=self._cards,
         )
 
     def _list_cells(self) -> list[str]:
@@ -282,6 +282,12 @@ class Extension:
     def _describe_notebook(self) -> dict[str, Any]:
         return self.notebook_file.describe(self._pid)
 
+    def _notebook_moved(self, path: str) -> None:
+        """Publish the new name at once, also while a cell runs; runs on the endpoint's thread."""
+        if self.notebook_file.move(path):
+            self._record.update()
+            self._endpoint.note_change()
+
     def _read_traces(self) -> list[Departure | Record]:
         """Return records and departures of other kernels, also earlier ones of this notebook."""
         folder = self.settings.records_folder
@@ -303,8 +309,6 @@ class Extension:
             earlier = vars(self.shell).pop(_DECORATED, ())
             declare_decorated(self.registry, self.shell.user_ns, earlier)
             self._show_card(tool.name for tool in self.registry.tools)
-            if self.settings.panel and not self._is_headless:
-                self.panel.open_later()
 
     # -- called by the notebook and by the parts ---------------------------------------------------
 
@@ -314,15 +318,12 @@ class Extension:
         self.invoker.abandon_in_child()
 
     def _list_tools(self, inspects: bool) -> messages.Tools:  # noqa: FBT001 - as `Endpoint` calls it
-        default = self.settings.max_result_chars
         off = self.registry.switched_off
         infos = [
-            add_result_size(tool.info, tool.options.max_result_chars or default)
+            add_result_size(tool.info, self.settings.max_result_chars)
             for tool in self.registry.tools
             if tool.name not in off
         ]
-        tools = [info for info in infos if info.kind == "tool"]
-        others = [info for info in infos if info.kind != "tool"]
         modified = {
             uri: max(tool.declared_at, self._changed_at.get(uri, 0.0))
             for tool in self.registry.tools
@@ -331,14 +332,13 @@ class Extension:
         if inspects:
             names = self._inspection.list_names()
             self._resource_changes.watch(names)
-            others.append(self._inspection.make_info())
+            infos.append(self._inspection.make_info())
             uris = map(make_variable_uri, names)
             modified |= {uri: self._changed_at[uri] for uri in uris if uri in self._changed_at}
         missing = {name: DroppedTool(SWITCHED_OFF, at, SWITCH_ON) for name, at in off.items()}
         return messages.Tools(
-            tools=tools,
+            tools=infos,
             missing=missing | self.registry.dropped,
-            other_kinds=others,
             modified=modified,
         )
 
@@ -350,11 +350,14 @@ class Extension:
         return complete_argument(request, declared.info, source, self.shell.user_ns)
 
     def _tools_changed(self) -> None:
-        self.invoker.cache.keep(self.registry.tools)
         self._endpoint.announce_tools()
         self._endpoint.note_change()
 
     def _before_cell(self, info: object) -> None:
+        if current_capture() is not None:
+            return  # a call runs a cell, by `run_cell`
+        if not self.invoker.runs_cell and self.shell.payload_manager is not None:
+            self.shell.payload_manager.clear_payload()  # of threads that calls have started
         self.invoker.cell_started()
         self._prompts.show_unseen()  # this cell may be of a frontend without side panel
         self._endpoint.note_change()  # a call may wait for the cell
@@ -364,10 +367,12 @@ class Extension:
             self._record.update()
 
     def _after_cell(self, result: object) -> None:
+        if current_capture() is not None:
+            return
         self.invoker.cell_ended()
         run = self.cell_tools.end_run(result)
         before = {tool.name: tool.info for tool in self.registry.tools}
-        notes = [*self.registry.follow(self.shell.user_ns), *self._markdown_skills.follow()]
+        notes = self.registry.follow(self.shell.user_ns)
         followed = [tool for tool in self.registry.tools if tool.info != before.get(tool.name)]
         self._show_card({*run.added, *(tool.name for tool in followed)})
         self._tell_orphans()
@@ -376,7 +381,6 @@ class Extension:
         misspelt = suggest_correction(getattr(result, "error_in_exec", None))
         for sentence in (*run.notes, *notes, *filter(None, [misspelt])):
             print_note(sentence)
-        self.invoker.cache.keep(self.registry.tools)
         self._endpoint.note_change()
         info = getattr(result, "info", None)
         self._tell_resource_changes(list_words(str(getattr(info, "raw_cell", ""))))
@@ -440,16 +444,12 @@ class Extension:
             tool for tool in self.registry.tools if tool.name in wanted and tool.info.text is None
         ]
         if tools:
-            self._cards.show(tools)
+            display(build_card(tools, self.registry.list_hosts), raw=True)
 
 
-def _make_task_store(
-    kernel_id: str, settings: Settings, registry: ToolRegistry, resources: ResourceStore
-) -> TaskStore:
+def _make_task_store(kernel_id: str, settings: Settings, resources: ResourceStore) -> TaskStore:
     most, reserve = settings.max_resource_bytes, resources.reserve
-    tasks = TaskStore(kernel_id, ttl=settings.task_ttl, max_bytes=most, reserve=reserve)
-    tasks.kept_calls.find_declaration = registry.get
-    return tasks
+    return TaskStore(kernel_id, ttl=settings.task_ttl, max_bytes=most, reserve=reserve)
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
@@ -476,7 +476,6 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
         if _is_reload():
             setattr(shell, _REPLACED, extension)
         else:
-            extension.recording.stop()
             setattr(shell, _DECORATED, list_decorated(extension.registry, shell.user_ns))
 
 

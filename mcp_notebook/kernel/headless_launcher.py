@@ -23,6 +23,9 @@ def main() -> None:
 
     with suppress(Exception):  # the cell with `%load_ext` meets it again, and shows it
         import mcp_notebook.kernel.extension  # noqa: F401, PLC0415
+        from mcp_notebook.kernel.calls.shell_commands import empty_input  # noqa: PLC0415
+
+        empty_input()
     app = IPKernelApp.instance()
     app.initialize()
     app.start()

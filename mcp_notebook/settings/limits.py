@@ -43,77 +43,31 @@ def _limit(
 class Limits:
     """The limits. `make_reference.py` turns the strings below the fields into documentation."""
 
-    max_caller_requests_per_minute: int = _limit(120_000, strict=1_200, open_=1_200_000, least=1)
-    """Requests of any kind per minute and caller. A caller is the holder of a token, or the user
-    who started `mcp-notebook stdio`. The budget of an unused minute may be spent at once."""
-    max_requests_per_minute: int = _limit(240_000, strict=12_000, open_=2_400_000, least=1)
-    """Requests per minute of all callers together."""
     max_caller_calls_per_minute: int = _limit(60_000, strict=600, open_=600_000, least=1)
-    """Calls of tools per minute and caller. The budget of an unused minute may be spent at once."""
-    max_calls_per_minute: int = _limit(120_000, strict=6_000, open_=1_200_000, least=1)
-    """Calls per minute of all callers together."""
+    """Calls of tools per minute and caller; requests of any kind may be twice as many, and all
+    callers together may make eight times as many. A caller is the holder of a token, or the user
+    who started `mcp-notebook stdio`. The budget of an unused minute may be spent at once."""
     max_caller_calls: int = _limit(512, strict=16, open_=4_096, least=1)
-    """Running and waiting calls of one caller."""
-    max_calls: int = _limit(1_024, strict=128, open_=8_192, least=1)
-    """Running calls of one server, for all callers and kernels together."""
+    """Running and waiting calls of one caller; also its open streams, and its HTTP sessions unless
+    the caller is you. All callers together may have eight times as many calls."""
     max_waiting_calls: int = _limit(64, strict=32, open_=1_000, least=1)
     """Running and waiting calls in one kernel, including tasks. Any caller except you may have half
     of them, and all others together three quarters. Further calls fail with "busy"."""
     max_request_bytes: int = _limit(
-        64 * 2**20, strict=4 * 2**20, open_=512 * 2**20, least=2**16, most=2**30
+        4 * 2**20, strict=2**20, open_=32 * 2**20, least=2**16, most=32 * 2**20
     )
     """Bytes of one request. The default leaves room for pictures and tables as arguments."""
-    max_argument_depth: int = _limit(100, strict=32, open_=200, least=1, most=200)
-    """Nesting levels of arrays and objects in the arguments of a call."""
-    max_argument_values: int = _limit(1_000_000, strict=100_000, open_=10_000_000, least=1)
-    """Values and field names in the arguments of a call, at all levels."""
-    max_caller_streams: int = _limit(256, strict=16, open_=512, least=1)
-    """Open streams of one caller, on which clients wait for changes of tools and resources."""
-    max_streams: int = _limit(512, strict=256, open_=512, least=1)
-    """Open streams of all callers together. Over HTTP, each takes a connection, and many systems
-    allow a process only 1,024 files and connections."""
-    max_caller_sessions: int = _limit(100, strict=10, open_=1_000, least=1)
-    """HTTP sessions of one caller, except you. A new session replaces the least recently used one;
-    the client is refused only if all are in use."""
-    max_sessions: int = _limit(10_000, strict=1_000, open_=10_000, least=1)
-    """HTTP sessions of all callers together. Each takes about 40 KB of memory."""
-    session_idle_minutes: float = _limit(60.0, strict=15.0, open_=1_440.0, least=0.01, most=525_600)
-    """Minutes after which an HTTP session expires if it has no requests, no open stream and no
-    running call. Its client then opens a new one."""
-    consent_timeout: float = _limit(600.0, least=1, most=3_600)
-    """Seconds that a person has to approve a call. No answer counts as a no."""
     task_ttl: float = _limit(3_600.0, strict=900.0, open_=86_400.0, least=1, most=366 * 86_400)
     """Seconds that a kernel keeps a finished task and its result, and that a task waits for the
     answer to a question."""
-    max_result_chars: int = _limit(25_000, least=1)
-    """Characters of text in one result. Longer texts are shortened in the middle, with a note."""
-    max_structured_chars: int = _limit(100_000, least=1)
-    """Characters of JSON in the structured content of one result. Beyond it, the first items of its
-    lists are sent, with a note; if no part matches the tool's output schema, the call fails."""
-    max_table_rows: int = _limit(50, least=1)
-    """Rows of a table that is shown whole, if it also has at most six cells for each of them. Of a
-    larger table, a result has a summary of each column, and the first and last rows."""
-    max_pictures: int = _limit(8, least=1)
-    """Pictures in one result. Beyond it, the first ones and the last one are sent."""
-    max_picture_side: int = _limit(1_568, least=16)
-    """Pixels on the longer side of a picture. Larger pictures are scaled down, as vision models
-    would do."""
-    max_picture_bytes: int = _limit(2**20, least=1_024)
-    """Bytes of one encoded picture, sound or binary document, at most `max_result_bytes`. Larger
-    pictures are compressed or scaled down; larger sounds and documents become links."""
-    max_result_bytes: int = _limit(2**19, least=1_024)
-    """Bytes of all pictures, sounds and embedded documents of one result together. With the
-    default, the JSON of a result stays below 1 MiB, the limit of some clients: as base64, they take
-    four thirds of these bytes, which leaves 350,000 bytes for everything else."""
+    max_result_chars: int = _limit(25_000, least=200)
+    """Characters of text in one result. Longer texts are shortened in the middle, with a note. Of
+    structured content, the first items are sent, as far as they match the tool's output schema."""
     max_resource_bytes: int = _limit(256 * 2**20, strict=64 * 2**20, open_=2 * 2**30, least=0)
     """Bytes of memory in a kernel for the results of tasks and the originals of shortened results.
     Beyond it, the least recently used originals expire, then the oldest results of tasks."""
-    max_logged_calls: int = _limit(1_000, strict=1_000, open_=10_000, least=0, most=100_000)
-    """Calls that a kernel remembers for `%mcp log`; 0 for only running and waiting calls."""
-    audit_max_bytes: int = _limit(10 * 2**20, least=4_096)
-    """Bytes of the audit log. Before it exceeds them, it is renamed to audit.jsonl.1."""
-    audit_old_files: int = _limit(5, strict=20, open_=5, least=1, most=1_000)
-    """Old audit logs to keep."""
+    audit_max_bytes: int = _limit(60 * 2**20, strict=200 * 2**20, open_=60 * 2**20, least=24_576)
+    """Bytes of all files of the audit log together. Beyond it, the oldest are deleted."""
 
 
 DEFAULT_LIMITS = Limits()
@@ -182,7 +136,7 @@ def _read_file(chosen: str, source: str) -> tuple[Path, dict[str, Any]]:
     except ValueError as error:  # of TOML, or not UTF-8
         raise SettingsError(
             f"{wrong}: {file} is not TOML ({error}). Write each limit on a line, such as "
-            "`max_calls = 100`."
+            "`max_caller_calls = 100`."
         ) from None
 
 

@@ -10,16 +10,13 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
 
+from mcp_notebook.errors import NoHomeFolder
 from mcp_notebook.settings.limits import LIMITS_VARIABLE, Limits, is_limit, read_limits
-from mcp_notebook.settings.values import Count, read_values, to_text
 from mcp_notebook.settings.values import describe_variable as _env
-from mcp_notebook.span_export import is_configured
+from mcp_notebook.settings.values import read_values, to_text
 
-TableFormat: TypeAlias = Literal["auto", "markdown", "csv"]
-"""Format of tables in results; "auto" chooses the one that shows more rows, then the shorter
-one."""
-ArgumentsInAudit: TypeAlias = Literal["hash", "full", "none"]
-"""What the audit log records of a call's arguments."""
+Audit: TypeAlias = Literal["hash", "full", "none", "off"]
+"""What the audit log records of a call's arguments; "off" if there is no log."""
 ErrorDetail: TypeAlias = Literal["full", "short", "masked"]
 """How much of a failing tool's error a client gets."""
 MetaTools: TypeAlias = bool | Literal["only"]
@@ -28,46 +25,55 @@ DEFAULT_PORT = 8791
 """Default port of the HTTP endpoint. If it is in use, the next free port is used."""
 SERVER_PATH = "JPY_MCP_PATH"
 """The variable in which a Jupyter Server gives its kernels the path of its endpoint."""
+_SERVE, _BOTH = ("serve",), ("serve", "stdio")
+"""The commands that take a setting as an option."""
 KERNEL_ID = "MCP_NOTEBOOK_KERNEL_ID"
 """The variable in which a bridge gives a headless kernel the id of its record. Not a setting."""
+
+
+def _find_home() -> Path:
+    try:
+        return Path.home() / ".mcp-notebook"
+    except RuntimeError:
+        raise NoHomeFolder from None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(Limits):
     """All settings. `make_reference.py` turns the strings below the fields into documentation."""
 
-    home: Path = field(
-        default_factory=lambda: Path.home() / ".mcp-notebook", metadata=_env("MCP_NOTEBOOK_HOME")
-    )
+    home: Path = field(default_factory=_find_home, metadata=_env("MCP_NOTEBOOK_HOME"))
     """Folder for the records of live kernels, their sockets, the token, the audit log and the
     background bridge's log. The default depends only on HOME, because desktop clients pass no other
     variables to the processes that they start."""
-    host: str = field(default="127.0.0.1", metadata=_env("MCP_NOTEBOOK_HOST"))
+    host: str = field(default="127.0.0.1", metadata=_env("MCP_NOTEBOOK_HOST", on=_SERVE))
     """Address that the HTTP endpoint listens on. By default, only this machine can reach it."""
-    port: int | None = field(default=None, metadata=_env("MCP_NOTEBOOK_PORT", least=0, most=65_535))
+    port: int | None = field(
+        default=None, metadata=_env("MCP_NOTEBOOK_PORT", least=0, most=65_535, on=_SERVE)
+    )
     """Port of the HTTP endpoint. If not set, the last port is used again, at first 8791. If that is
     in use, the next free port is used, with a new token unless the port is in use by you."""
     allowed_hosts: tuple[str, ...] = field(default=(), metadata=_env("MCP_NOTEBOOK_ALLOWED_HOSTS"))
     """Host names by which clients reach the HTTP endpoint through your own proxy, without port,
-    such as "tools.example.com". Separate several with ",". The names of this machine are always
-    allowed; if other machines may connect (see `host`), all names are."""
-    allowed_origins: tuple[str, ...] = field(
-        default=(), metadata=_env("MCP_NOTEBOOK_ALLOWED_ORIGINS")
-    )
-    """Origins of web pages that may use the HTTP endpoint, such as "https://app.example.com".
-    Separate several with ",". Pages of allowed hosts may always use it."""
-    certfile: Path | None = field(default=None, metadata=_env("MCP_NOTEBOOK_CERTFILE"))
+    such as "tools.example.com", and whose web pages may use it. Separate several with ",". The
+    names of this machine are always allowed; if other machines may connect (see `host`), all names
+    of the endpoint are."""
+    certfile: Path | None = field(default=None, metadata=_env("MCP_NOTEBOOK_CERTFILE", on=_SERVE))
     """TLS certificate of the HTTP endpoint, as a PEM file."""
-    keyfile: Path | None = field(default=None, metadata=_env("MCP_NOTEBOOK_KEYFILE"))
+    keyfile: Path | None = field(default=None, metadata=_env("MCP_NOTEBOOK_KEYFILE", on=_SERVE))
     """Private key of the certificate, as a PEM file without a password. If not set, it is read from
     the certificate's file."""
-    insecure: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_INSECURE"))
+    insecure: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_INSECURE", on=_SERVE))
     """Whether other machines may connect (see `host`) without TLS."""
     token: str | None = field(default=None, repr=False, metadata=_env("MCP_NOTEBOOK_TOKEN"))
     """Bearer token of the HTTP endpoint. If not set, the token is read from `token_file`."""
-    token_file: Path | None = field(default=None, metadata=_env("MCP_NOTEBOOK_TOKEN_FILE"))
+    token_file: Path | None = field(
+        default=None, metadata=_env("MCP_NOTEBOOK_TOKEN_FILE", on=_SERVE)
+    )
     """File with the bearer token, created at the first start. If not set, `home`/token."""
-    oauth_file: Path | None = field(default=None, metadata=_env("MCP_NOTEBOOK_OAUTH_FILE"))
+    oauth_file: Path | None = field(
+        default=None, metadata=_env("MCP_NOTEBOOK_OAUTH_FILE", on=_SERVE)
+    )
     """TOML file that admits users of an OAuth issuer or a JupyterHub, and defines what each scope
     allows."""
     idle_minutes: float = field(default=10.0, metadata=_env("MCP_NOTEBOOK_IDLE_MINUTES", least=0))
@@ -75,65 +81,40 @@ class Settings(Limits):
     a call after which the kernel of a folder's notebook does."""
     start_timeout: float = field(default=60.0, metadata=_env("MCP_NOTEBOOK_START_TIMEOUT", least=0))
     """Seconds to wait for a headless kernel to start, or for the background bridge to answer."""
-    cell_timeout: float | None = field(
-        default=None, metadata=_env("MCP_NOTEBOOK_CELL_TIMEOUT", least=0)
-    )
-    """Seconds that one cell of a headless notebook may run. If not set, there is no limit."""
-    allow_errors: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_ALLOW_ERRORS"))
-    """Whether to serve a headless notebook even if one of its cells fails."""
     own_environment: bool = field(default=True, metadata=_env("MCP_NOTEBOOK_OWN_ENVIRONMENT"))
     """Whether a headless notebook that lists its packages in a script block (PEP 723) runs in an
     environment of its own, which uv installs, instead of that of its kernel."""
-    replicas: Count = field(default=1, metadata=_env("MCP_NOTEBOOK_REPLICAS"))
-    """Number of kernels that run each headless notebook and share its calls, or "auto" for one per
-    processor, as far as memory allows."""
-    watch: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_WATCH"))
-    """Whether a headless notebook runs again in new kernels when it is saved with changed code. The
-    new kernels take over once all cells have run. Folders are always watched."""
-    trusted_only: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_TRUSTED_ONLY"))
+    watch: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_WATCH", on=_SERVE))
+    """Whether a headless notebook runs again in a new kernel when its changed code is saved. That
+    takes over once all cells have run. Folders are always watched."""
+    trusted_only: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_TRUSTED_ONLY", on=_BOTH))
     """Whether to run a headless notebook only if it is trusted, that is, signed by Jupyter when you
     saved it there or ran `jupyter trust FILE`."""
-    meta_tools: MetaTools = field(default=False, metadata=_env("MCP_NOTEBOOK_META_TOOLS"))
+    meta_tools: MetaTools = field(default=False, metadata=_env("MCP_NOTEBOOK_META_TOOLS", on=_BOTH))
     """Whether to offer four more tools that list, describe and call the notebooks' tools and fetch
     late results, for clients that do not notice when the list of tools changes. With "only", the
     list has no other tools, and one of the four searches: for hundreds of tools."""
     confirm_destructive: bool = field(
-        default=False, metadata=_env("MCP_NOTEBOOK_CONFIRM_DESTRUCTIVE")
+        default=False, metadata=_env("MCP_NOTEBOOK_CONFIRM_DESTRUCTIVE", on=_BOTH)
     )
     """Whether a person is asked before each call of a tool that may delete or overwrite something,
     that is, of any tool not marked `--read-only` or `--non-destructive`, and before `run_notebook`
     runs a notebook of a folder."""
-    panel: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_PANEL"))
-    """Whether `%load_ext mcp_notebook` opens the side panel, as `%mcp panel` does."""
-    tools: tuple[str, ...] = field(default=(), metadata=_env("MCP_NOTEBOOK_TOOLS"))
-    """Patterns of the tools that clients see. One must match the tool's name, or <notebook>.<tool>.
+    tools: tuple[str, ...] = field(default=(), metadata=_env("MCP_NOTEBOOK_TOOLS", on=_BOTH))
+    """Patterns of the tools that clients see. One must match the tool's name, or NOTEBOOK.TOOL.
     Separate several with ",". If not set, clients see all tools."""
-    exclude: tuple[str, ...] = field(default=(), metadata=_env("MCP_NOTEBOOK_EXCLUDE"))
+    exclude: tuple[str, ...] = field(default=(), metadata=_env("MCP_NOTEBOOK_EXCLUDE", on=_BOTH))
     """Patterns of tools that clients do not see, even if they match `tools`. Separate several with
     ","."""
-    tags: tuple[str, ...] = field(default=(), metadata=_env("MCP_NOTEBOOK_TAGS"))
-    """Tags of the tools that clients see. A tool must have one of them. Separate several with ",".
-    If not set, clients see all tools."""
-    read_only: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_READ_ONLY"))
+    read_only: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_READ_ONLY", on=_BOTH))
     """Whether clients see only tools that are declared read-only."""
-    inspect: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_INSPECT"))
+    inspect: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_INSPECT", on=_BOTH))
     """Whether clients can list the notebooks' variables and read a summary of each, as resources.
     Names that begin with "_", modules, functions and classes are left out."""
-    page_size: int | None = field(
-        default=None, metadata=_env("MCP_NOTEBOOK_PAGE_SIZE", least=1, most=10_000)
-    )
-    """Number of tools or resources on one page of a list. If not set, a page has all tools, or 100
-    resources."""
-    audit: bool = field(default=True, metadata=_env("MCP_NOTEBOOK_AUDIT"))
-    """Whether bridges record each call in the audit log."""
-    audit_file: Path | None = field(default=None, metadata=_env("MCP_NOTEBOOK_AUDIT_FILE"))
-    """The audit log. If not set, `home`/audit.jsonl."""
-    audit_arguments: ArgumentsInAudit = field(
-        default="hash", metadata=_env("MCP_NOTEBOOK_AUDIT_ARGUMENTS")
-    )
-    """What the audit log records of a call's arguments: their "hash" (SHA-256), the "full"
-    arguments, or "none"."""
-    errors: ErrorDetail | None = field(default=None, metadata=_env("MCP_NOTEBOOK_ERRORS"))
+    audit: Audit = field(default="hash", metadata=_env("MCP_NOTEBOOK_AUDIT"))
+    """What the audit log records of the arguments of each call: their "hash" (SHA-256), the "full"
+    arguments, or "none". With "off", bridges write no audit log."""
+    errors: ErrorDetail | None = field(default=None, metadata=_env("MCP_NOTEBOOK_ERRORS", on=_BOTH))
     """What clients get of the error of a failing tool that does not say so itself: "full", with the
     lines of your code; "short", its type and message, with file names in place of paths; "masked",
     only that the call failed. If not set, you get it in full on this machine (over stdio, and with
@@ -143,14 +124,8 @@ class Settings(Limits):
     )
     """Seconds that a call may run if its tool sets no time limit. If not set, there is no limit."""
     task_after: float = field(default=10.0, metadata=_env("MCP_NOTEBOOK_TASK_AFTER", least=0.1))
-    """Seconds after which a running call becomes a task, if its client supports tasks. The client
-    may then disconnect, and fetch the result later."""
-    keep_calls: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_KEEP_CALLS"))
-    """Whether calls of any tool that have run for `task_after` continue when their client gives up,
-    as all calls of tools with `--keep` do."""
-    table_format: TableFormat = field(default="auto", metadata=_env("MCP_NOTEBOOK_TABLE_FORMAT"))
-    """Format of tables in results: "markdown", "csv", or "auto" for the format that shows more
-    rows, or the shorter one if both show the same number."""
+    """Seconds after which a running call becomes a task, if its client supports tasks, or is
+    answered with a handle, if its tool has `--task`. The client may then fetch the result later."""
     limits: str = field(default="normal", metadata=_env(LIMITS_VARIABLE))
     """Limits on requests and results: "strict" for shared endpoints, "normal", "open" for a machine
     of your own, or the path of a TOML file with single limits; see
@@ -159,10 +134,6 @@ class Settings(Limits):
     """Folders and files that a tool may return as a `Path` or take as a `SharedPath`, in addition
     to the notebook's own folder. Hidden files and folders in them are excluded unless they are
     listed themselves. Separate several with ":", or with ";" on Windows."""
-
-    tracing: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_TRACING"))
-    """Whether calls are traced with OpenTelemetry. If not set, they are traced if OpenTelemetry's
-    own variables, such as OTEL_EXPORTER_OTLP_ENDPOINT, configure an exporter."""
 
     @property
     def records_folder(self) -> Path:
@@ -173,11 +144,6 @@ class Settings(Limits):
     def schemas_folder(self) -> Path:
         """The folder in which schemas are cached."""
         return self.home / "schemas"
-
-    @property
-    def packages_folder(self) -> Path:
-        """The folder of the notebooks that `--package` writes."""
-        return self.home / "packages"
 
     @property
     def environments_folder(self) -> Path:
@@ -191,8 +157,8 @@ class Settings(Limits):
 
     @property
     def audit_path(self) -> Path:
-        """The audit log."""
-        return self.audit_file or self.home / "audit.jsonl"
+        """The audit log; each file has the month in its name, as in audit-2026-11.jsonl."""
+        return self.home / "audit.jsonl"
 
     @property
     def token_path(self) -> Path:
@@ -228,7 +194,7 @@ class Settings(Limits):
         """
         env = os.environ if env is None else env
         values = {name: value for name, (value, _) in _read_all(env, options).items()}
-        return cls(**{"tracing": is_configured(env)} | values)
+        return cls(**values)
 
     def environment(self) -> dict[str, str]:
         """Return environment variables that give a child process these settings.
@@ -265,10 +231,7 @@ def list_sources(env: Mapping[str, str] | None = None, **options: Any) -> dict[s
         SettingsError: A value cannot be used.
     """
     env = os.environ if env is None else env
-    sources = {name: source for name, (_, source) in _read_all(env, options).items()}
-    if "tracing" not in sources and is_configured(env):
-        sources["tracing"] = "OpenTelemetry's variables"
-    return sources
+    return {name: source for name, (_, source) in _read_all(env, options).items()}
 
 
 def list_unknown_variables(env: Mapping[str, str] | None = None) -> list[str]:

@@ -5,15 +5,13 @@ and `limits`.
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import Field, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, cast, get_type_hints
+from typing import Annotated, Any, cast, get_type_hints
 
 from mcp_notebook.errors import SettingsError
 
-Count: TypeAlias = int | Literal["auto"]
-"""A number, or "auto" for a suitable number."""
 _WORDS = tuple[str, ...]
 _TEXTS: Mapping[Any, type[str | Path]] = {
     str: str,
@@ -22,15 +20,43 @@ _TEXTS: Mapping[Any, type[str | Path]] = {
     Path | None: Path,
 }
 """Types that accept any text, and what they make of it."""
-_MOST = 1_000
-"""Maximum of a `Count`."""
 
 
 def describe_variable(
-    name: str, *, least: float | None = None, most: float | None = None
+    name: str,
+    *,
+    least: float | None = None,
+    most: float | None = None,
+    on: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return the metadata of a field: its environment variable and the bounds of its value."""
-    return {"env": name, "ge": least, "le": most}
+    """Return the metadata of a field: its environment variable and the bounds of its value.
+
+    Args:
+        name: The variable.
+        least: The smallest value.
+        most: The largest value.
+        on: The commands of which it is an option, too.
+    """
+    return {"env": name, "ge": least, "le": most, "on": on}
+
+
+def read_docstrings(owner: type) -> dict[str, str]:
+    """Return the docstrings of a class's fields, which Python does not keep, on one line each."""
+    import ast  # noqa: PLC0415 - rarely needed, and every kernel imports this module
+    import inspect  # noqa: PLC0415
+    from itertools import pairwise  # noqa: PLC0415
+
+    (definition,) = ast.parse(inspect.getsource(owner)).body
+    assert isinstance(definition, ast.ClassDef)
+    return {
+        item.target.id: " ".join(following.value.value.split())
+        for item, following in pairwise(definition.body)
+        if isinstance(item, ast.AnnAssign)
+        and isinstance(item.target, ast.Name)
+        and isinstance(following, ast.Expr)
+        and isinstance(following.value, ast.Constant)
+        and isinstance(following.value.value, str)
+    }
 
 
 def read_values(
@@ -102,8 +128,6 @@ def _check_value(
     from pydantic import Field as Bounds  # noqa: PLC0415 - keeps the import cheap
     from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415
 
-    if kind == Count:
-        return _read_count(value, source)
     bounds = Bounds(ge=option.metadata["ge"], le=option.metadata["le"], allow_inf_nan=False)
     has_bounds = option.metadata["ge"] is not None or option.metadata["le"] is not None
     adapter: TypeAdapter[object] = TypeAdapter(Annotated[kind, bounds] if has_bounds else kind)
@@ -134,17 +158,6 @@ def _read_text(kind: type[str | Path], text: str, source: str) -> object:
         return _expand_home(kind(text))
     except RuntimeError as error:  # "~user" with an unknown user
         raise SettingsError(f"{source}={text!r} is not valid: {error}.") from None
-
-
-def _read_count(value: object, source: str) -> Count:
-    text = str(value).strip()
-    if text == "auto":
-        return "auto"
-    if text.isdecimal() and text.isascii() and 1 <= int(text) <= _MOST:
-        return int(text)
-    raise SettingsError(
-        f"{source}={text!r} is not valid: it must be a whole number from 1 to {_MOST:,}, or auto."
-    )
 
 
 def _expand_home(value: object) -> object:

@@ -15,7 +15,7 @@ clients know another tool by it  which was listed as ``<notebook>_<tool>``; now 
 a bridge reserves the name       for a tool of its own; the tool is listed as ``<notebook>_<tool>``
 clients do not accept the name   it is listed under a similar one
 MCP does not accept the tool     in some or all versions of the protocol
-its kernel is away               it is being restarted, or restarting failed
+its kernel cannot be started     several starts in a row have failed
 its kernel has left              it was restarted or shut down, or unloaded mcp_notebook
 its kernel is dead               it crashed or was killed
 its file is left out             of those that a folder's bridge serves
@@ -52,6 +52,10 @@ RUN_AGAIN = "Run its cell again, and it returns."
 SWITCHED_OFF = "Its user has switched it off in the side panel."
 SWITCH_ON = "Ask the user to switch it on there."
 _RESTART = "Restart the notebook's kernel and run its cells again."
+_WAIT_OR_RELOAD = (
+    "It may be busy: try again when its cell has ended. If that does not help, run `%reload_ext "
+    "mcp_notebook` in the notebook, which keeps its variables and its tools."
+)
 
 
 class MissingTool(Struct, frozen=True):
@@ -190,11 +194,6 @@ def explain_rejection(
 # -- its kernel ------------------------------------------------------------------------------------
 
 
-def explain_away_kernel(notebook: str, reason: str) -> MissingTool:
-    """Explain that a kernel is away; the reason names the next step."""
-    return MissingTool(notebook, None, reason, "Its tools keep their names.")
-
-
 def explain_departed_kernel(notebook: str, reason: str, at: float) -> MissingTool:
     """Explain that a kernel has left.
 
@@ -246,7 +245,7 @@ def explain_failed_link(notebook: str, problem: str, *, is_mismatch: bool) -> Mi
         problem: The message of the error, as a sentence.
         is_mismatch: Whether the protocol versions differ; the message then names the next step.
     """
-    step = "Other notebooks are not affected." if is_mismatch else _RESTART
+    step = "Other notebooks are not affected." if is_mismatch else _WAIT_OR_RELOAD
     return MissingTool(notebook, None, problem, step)
 
 

@@ -19,15 +19,14 @@ bridge -> kernel             `Call` (with an id that the bridge chooses, unique 
                              conversation), `Cancel`, `Answer` to a question of a call,
                              `AskConsent` and `WithdrawConsent`, `ListResources`, `ReadResource`,
                              `Complete` (ids from the same numbers as calls), `Clients`, `StopCall`,
-                             `KeepCall`, `LeaveCall`, `FollowTask`, `AskTask`, `AnswerTask`,
+                             `KeepCall`, `AskTask`, `AnswerTask`,
                              `CancelTask`, `WatchNotebook`, `SwitchTool`, `RemoveTool`,
-                             `AnswerConsent`, `AskCall` (ids as before)
+                             `AnswerConsent`, `AskCall` (ids as before), `NotebookMoved`
 kernel -> bridge             `Tools` (the whole list, after every change), `Progress` of a call,
                              `Log` of a call, `Ask` and `Withdraw` (a question of a call),
-                             `Returned` (exactly one per `Call` and `FollowTask`,
-                             always its last message),
+                             `Returned` (exactly one per `Call`, always its last message),
                              `Resources` (exactly one per `ListResources`), `Contents`
-                             (exactly one per `ReadResource`), `ResourcesChanged`, `Completed`
+                             (one per `ReadResource`), `ResourcesChanged`, `Completed`
                              (exactly one per `Complete`), `Consent`, `CallStopped`
                              (exactly one per `StopCall`), `TaskState` (when a call has become
                              a task, and exactly one per request about a task),
@@ -37,10 +36,9 @@ kernel -> bridge             `Tools` (the whole list, after every change), `Prog
                              (the kernel ends the conversation deliberately and says why)
 ===========================  ===================================================================
 
-*Kinds.* A kernel declares prompts and resources as it declares tools, but sends them in
-``other_kinds``: older bridges would list them as tools. A `Call` by its name gets a prompt's
-messages (content blocks with a ``role``) or a resource's content. Bridges send a `Complete` only if
-the kernel's `Welcome` has ``completes`` set.
+*Kinds.* A kernel sends prompts and resources among its tools; the ``kind`` tells them apart. A
+`Call` by its name gets a prompt's messages (content blocks with a ``role``) or a resource's
+content.
 
 *Changes.* `Tools` follows a change of the tools within a moment, and always before the `Returned`
 of the call that made the change.
@@ -48,12 +46,6 @@ of the call that made the change.
 *Missing tools.* With its tools, a kernel sends the names of the tools that it dropped in the last
 minutes, each with the reason, the time, the next step, and the name of its replacement. Bridges
 show them to people and to clients that call them; clients do not list them.
-
-*Large arguments.* A bridge does not parse large arguments. It attaches the client's JSON text to
-the `Call`, and the kernel parses it. Anything but an object fails the call, not the link. Bridges
-do so only if the kernel's `Welcome` has ``attached_arguments`` set. If it has ``finds_arguments``
-set, the attachment may be a longer JSON text that contains the arguments, such as the client's
-whole request; ``arguments_at`` of the `Call` says where they are.
 
 *Questions.* A call whose ``can_elicit`` is true may `Ask`, even several questions at once. It waits
 for each `Answer` without a time limit, unless it retracts the question with `Withdraw`. An answer
@@ -68,58 +60,46 @@ each guest and of all guests together, so that the user always has a place.
 
 *Consent.* A tool with a ``revision`` runs only if the `Call` repeats it in ``confirmed``: the
 bridge has asked a person, who agreed to a call of the tool in its present form. The kernel refuses
-all other calls, including those of bridges that do not know about consent. If the client's user
-cannot be asked and the kernel's `Welcome` has ``consent`` set, the bridge may ask in the notebook
-with `AskConsent`. It gets one `Consent`, unless it sends `WithdrawConsent` first.
+all other calls. If the client's user cannot be asked and the kernel's `Welcome` has ``consent``
+set, the bridge may ask in the notebook with `AskConsent`. It gets one `Consent`, unless it sends
+`WithdrawConsent` first.
 
-*Clients.* If the kernel's `Welcome` has ``clients`` set, the bridge reports its connected clients,
-and the tools that they see under other names, after the `Welcome` and after every change. The
-notebook shows this to people; nothing else depends on it.
+*Clients.* The bridge reports its connected clients, and the tools that they see under other names,
+after the `Welcome` and after every change. The notebook shows this to people; nothing else depends
+on it.
 
 *Stopping.* A `Cancel` stops a call of the same conversation; a `StopCall` stops any call of the
 kernel, by its number in the kernel's log, for the user. The `CallStopped` comes when the call has
-ended for its client, at most two seconds later. Bridges send a `StopCall` only if the kernel's
-`Welcome` has ``stops_calls`` set.
+ended for its client, at most two seconds later.
 
 *Side panels.* After a `WatchNotebook` the kernel sends a `NotebookState` with all parts, and after
-changes another one with the parts that have changed, a few times a second at most. Progress is in
-it also if a call's client did not ask for any. A watcher can switch a tool off for all bridges and
-on again, answer the open questions of any bridge, and ask for a call's arguments and result; it
-stops calls with `StopCall`. `ShowPanel` asks it to open the side panel. While a side panel is open,
-questions are not shown in the notebook's outputs. Bridges send these messages only if the kernel's
-`Welcome` has ``panel`` set.
+changes another one with the parts that have changed, a few times a second at most; if of the tools
+only numbers of calls have, ``counts`` has the new ones. Progress is in it also if a call's client
+did not ask for any. A watcher can switch a tool off for all bridges and on again, answer the open
+questions of any bridge, and ask for a call's arguments and result; it stops calls with `StopCall`.
+`ShowPanel` asks it to open the side panel. While a side panel is open, questions are not shown in
+the notebook's outputs.
 
-*Tasks.* A call can become a task: at once if the `Call` has ``keep`` set, or later by a `KeepCall`.
-The kernel confirms it with a `TaskState`. From then on, the task holds the result, the progress and
-the questions; the call itself gets only its `Returned` at the end, without the result. Any
-conversation can ask for a task by its id (see `task_ids`) and its owner, wait for its next change,
-answer its questions and stop it. A task ends with its call or its kernel, and outlives the
-conversation. Bridges make tasks only if the kernel's `Welcome` has ``tasks`` set.
-
-*Abandoned calls.* If the ``keep`` of a `Call` is "give_up", neither a `Cancel` nor the end of the
-conversation stops the call: it continues as a task. Until a client has received its result, a later
-`Call` of the same tool, arguments and owner with the same ``keep`` does not run again, but waits
-for that task. Each waiting call gets its own `Returned`. A bridge that has the task's id waits in
-the same way with a `FollowTask`. A `KeepCall` ends the waiting: the kernel answers with the task's
-`TaskState`, and with a `Returned` that closes the call. A `LeaveCall` is a `Cancel` that never
-stops a call: a call that cannot become a task keeps running.
+*Tasks.* A call can become a task: at once if the `Call` has a ``task_owner``, or later by a
+`KeepCall`. The kernel confirms it with a `TaskState`. From then on, the task holds the result, the
+progress and the questions; the call itself gets only its `Returned` at the end, without the result.
+Any conversation can ask for a task by its id (see `task_ids`) and its owner, wait for its next
+change, answer its questions and stop it. A task ends with its call or its kernel, and outlives the
+conversation.
 
 *Resources.* A kernel may keep resources beyond the results of its calls; their URIs begin with
 `resource_uris.make_prefix` of its record's id. They are listed immediately, even while a cell runs,
 in the order of their numbers; a number is never reused within a conversation. The content of a
-resource is the only attachment of its message, and text is sent as UTF-8. A bridge asks a kernel
-for resources only if the kernel's `Welcome` has ``resources`` set: an older kernel would treat the
-request as an error and hang up. Kernels never mention resources unasked, so they need not know
-whether the bridge understands them.
+resource is the only attachment of its message, and text is sent as UTF-8. A request names a guest
+as a `Call` does; `EndRead` stops one whose answer is no longer wanted.
 
-*Declared resources.* A resource that an author declares is among ``other_kinds`` of the tools. A
-bridge reads it by a `Call`, whose result holds documents with empty URIs, or takes its ``text``. If
-the bridge's `Hello` has ``hears_changes`` set, the kernel tells it with `ResourcesChanged` which of
-them may have changed, after cells and calls that could have. Both messages say when declared
-resources were last modified.
+*Declared resources.* A resource that an author declares is among the tools. A bridge reads it by a
+`Call`, whose result holds documents with empty URIs, or takes its ``text``. The kernel tells with
+`ResourcesChanged` which of them may have changed, after cells and calls that could have. Both
+messages say when declared resources were last modified.
 
-*Variables.* If the bridge's `Hello` has ``inspects`` set, ``other_kinds`` also has a template for
-the notebook's variables, whose ``items`` are those that clients list.
+*Variables.* If the bridge's `Hello` has ``inspects`` set, there is also a template for the
+notebook's variables, whose ``items`` are those that clients list.
 
 *Ends.* A stream that ends without `Goodbye` means that the kernel's process is dead. A cancelled
 call still gets its `Returned`. Calls outlive their connection, so a bridge that shuts down cancels

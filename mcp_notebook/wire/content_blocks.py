@@ -37,7 +37,6 @@ class _Packed(Struct, frozen=True, kw_only=True):
 
 class _PackedText(_Packed, frozen=True, kw_only=True):
     text: str
-    brief: str | None = None
 
 
 class _PackedImage(_Packed, frozen=True, kw_only=True):
@@ -48,7 +47,6 @@ class _PackedImage(_Packed, frozen=True, kw_only=True):
 class _PackedAudio(_Packed, frozen=True, kw_only=True):
     data: int
     mime_type: str = "audio/wav"
-    rate: float | None = None
 
 
 class _PackedResource(_Packed, frozen=True, kw_only=True):
@@ -98,7 +96,6 @@ def pack_result(
         structured=result.structured,
         is_error=result.is_error,
         meta=dict(result.meta),
-        is_bare=result.is_bare,
         **about_call,
     )
     return message, attachments
@@ -137,7 +134,7 @@ def make_failure(error: Exception) -> Result:
             "The tool has run, but its result is too large to be sent: its texts and data take "
             f"{error.size:,} bytes, and the limit is {error.most:,}. Request a smaller part at a "
             "time. The tool's author can return a long text as a file (a `Path`), which becomes "
-            "a link, or set a lower `max_result_chars`, beyond which texts are cut."
+            "a link, or set a lower limit `max_result_chars`, beyond which texts are cut."
         )
     return Result([Text(text)], is_error=True)
 
@@ -149,9 +146,7 @@ def unpack_result(message: PackedResult, attachments: Sequence[bytes]) -> Result
         FrameError: The message does not describe content blocks.
     """
     blocks = tuple([_unpack_block(packed, attachments) for packed in message.content])
-    return Result(
-        blocks, message.structured, message.is_error, message.meta, is_bare=message.is_bare
-    )
+    return Result(blocks, message.structured, message.is_error, message.meta)
 
 
 def _unpack_block(packed: dict[str, Any], attachments: Sequence[bytes]) -> ContentBlock:

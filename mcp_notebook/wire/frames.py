@@ -9,7 +9,6 @@ waking one would take longer than reading the frame. All else here is pure.
 import asyncio
 import io
 import json
-import math
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Literal, TypeAlias, cast, get_args
@@ -190,28 +189,7 @@ def _parse(body: bytes) -> tuple[messages.AnyMessage, list[int]]:
         raise FrameError(f"A frame's header is not a message: {describe_error(error)}.") from error
 
 
-def parse_arguments(attachment: bytes, path: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the arguments that are attached to a `Call`; numbers beyond floats are infinity.
-
-    Args:
-        attachment: The JSON.
-        path: Names of the members that lead to the arguments.
-
-    Raises:
-        FrameError: They are not a JSON object.
-    """
-    try:
-        arguments = _from_json(attachment, too_long=math.inf)
-    except ValueError as error:
-        raise FrameError(f"They are not JSON: {error}.") from None
-    for name in path:
-        arguments = arguments.get(name) if isinstance(arguments, dict) else None
-    if not isinstance(arguments, dict):
-        raise FrameError("They are not a JSON object.")
-    return arguments
-
-
-def _from_json(body: bytes, too_long: float | None = None) -> Any:
+def _from_json(body: bytes) -> Any:
     try:
         return from_json(body)
     except ValueError as error:
@@ -220,16 +198,16 @@ def _from_json(body: bytes, too_long: float | None = None) -> Any:
     # digits. An author's odd value must not end the link, so `json` parses such a header. `json`
     # accepts lone surrogates, which could not be sent on to a client.
     try:
-        return _clean(json.loads(body, parse_int=lambda digits: _parse_int(digits, too_long)))
+        return _clean(json.loads(body, parse_int=_parse_int))
     except (ValueError, RecursionError):
         raise reason from None
 
 
-def _parse_int(digits: str, too_long: float | None) -> float | None:
+def _parse_int(digits: str) -> int | None:
     try:
         return int(digits)
     except ValueError:
-        return too_long
+        return None
 
 
 def _check_attachments(lengths: object) -> None:

@@ -13,17 +13,14 @@ PROTOCOL_VERSION = 1
 """Increased when a message changes its meaning; both sides must have the same."""
 MAX_TASK_WAIT = 30.0
 """Seconds that a kernel waits for a task to change before it answers anyway."""
-HOLD_SECONDS = 5.0
-"""Seconds that a kernel holds the result of a kept call after sending it: the client may have given
-the call up while the result was on its way."""
 
 ConsentDecision: TypeAlias = Literal["once", "session", "deny"]
 """A person's answer: allow this call, allow calls of the tool for a while, or refuse."""
 ConsentSession: TypeAlias = Literal["hour", "connection"]
 """How long a person's answer "session" holds: an hour, or until the client disconnects."""
 TaskSupport: TypeAlias = Literal["optional", "required"]
-"""How a tool treats clients that cannot follow a task: they wait for the result ("optional") or are
-refused ("required")."""
+"""How a tool treats clients that cannot follow a task: they wait, and get a handle if it takes long
+("optional"), or are refused ("required")."""
 TaskStatus: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
 """The status of a task, in MCP's terms."""
 
@@ -32,6 +29,8 @@ Kind: TypeAlias = Literal["tool", "prompt", "resource", "notebook"]
 """What a declaration is in MCP; "resource" includes templates of resources. A "notebook" is one
 that a bridge can run, to learn what it declares; kernels declare none."""
 KINDS: tuple[Kind, ...] = get_args(Kind)
+CAPABILITIES = ("elicitation", "roots", "sampling")
+"""MCP's capabilities of clients, besides extensions."""
 
 
 class Message(Struct, frozen=True):
@@ -59,8 +58,6 @@ class PackedResult(Message, frozen=True):
     structured: Any = None
     is_error: bool = False
     meta: dict[str, Any] = field(default_factory=dict)
-    is_bare: bool = False
-    """False from older kernels, which wrap structured content that is not an object themselves."""
 
 
 class ListedItem(Message, frozen=True):
@@ -88,14 +85,8 @@ class ToolInfo(Message, frozen=True):
     """Set if a person must confirm calls; differs each time the tool is declared."""
     task: TaskSupport | None = None
     """Its calls become tasks at once for clients that can follow tasks."""
-    keep: bool = False
-    """Its calls continue when clients give them up."""
-    stateful: bool = False
-    """All calls of a client go to the same replica of the notebook."""
     requires: list[str] = field(default_factory=list)
-    """Capabilities that a client must have declared to call it (MCP's names)."""
-    place: Literal["main", "loop", "apart"] = "apart"
-    """Where calls run: on the main thread, one at a time; on its event loop; apart from both."""
+    """What a client must have declared to call it: `CAPABILITIES`, identifiers of extensions."""
     view: str | None = None
     """The page that clients show beside its results: "result", or "own" for a page of its author's.
     Unknown ones are ignored."""
@@ -114,16 +105,11 @@ class ToolInfo(Message, frozen=True):
     """The resources of a template that clients list."""
 
 
-class Keep(Message, frozen=True):
-    """Let a call outlive its conversation."""
+class NotebookMoved(Message, frozen=True, tag="notebook_moved"):
+    """Reports that the notebook's file was renamed or moved; sent by its Jupyter server."""
 
-    owner: str
-    """The owner; only requests with the same owner find the task."""
-    how: Literal["task", "give_up"] = "task"
-    """"task": it becomes a task. "give_up": it becomes a task when the bridge cancels it or leaves;
-    the same call (tool, arguments, owner) then gets its result instead of running again."""
-    after: float = 0.0
-    """With "give_up", the minimum age of the call in seconds."""
+    path: str
+    """Its new path on the kernel's machine."""
 
 
 class Hello(Message, frozen=True, tag="hello"):
@@ -134,8 +120,6 @@ class Hello(Message, frozen=True, tag="hello"):
     protocol: int = PROTOCOL_VERSION
     token: str | None = None
     """The record's token; needed on TCP only."""
-    hears_changes: bool = False
-    """The bridge understands `ResourcesChanged`."""
     inspects: bool = False
     """The bridge offers the notebook's variables to its clients."""
 
@@ -152,9 +136,6 @@ class Call(Message, frozen=True, tag="call"):
     id: int
     tool: str
     arguments: dict[str, Any]
-    """Empty if they are attached, as JSON."""
-    arguments_at: list[str] = field(default_factory=list)
-    """The path to the arguments in the attached JSON, as names; empty if it is the arguments."""
     progress: bool = False
     """The client asked for progress."""
     log_level: str | None = None
@@ -169,16 +150,16 @@ class Call(Message, frozen=True, tag="call"):
     """The trace that the call belongs to, as W3C's headers."""
     confirmed: str | None = None
     """The revision of the tool that a person has agreed to; None if nobody was asked."""
-    keep: Keep | None = None
-    """Let the call outlive its conversation."""
+    task_owner: str | None = None
+    """Make the call a task of this owner at once."""
     guest: str = ""
     """The caller, unless it is the user. The kernel limits the calls of one guest and of all guests
     together."""
     errors: Literal["full", "short", "masked"] = "full"
     """What the caller gets of the error of a failing tool that does not say so itself."""
     is_trial: bool = False
-    """Run it in a copy of the kernel, whatever the tool says, without a log entry or a cached
-    result, and tell in the result's ``_meta`` what it changed there."""
+    """Run it in a copy of the kernel, whatever the tool says, without a log entry, and tell in the
+    result's ``_meta`` what it changed there."""
 
 
 class Cancel(Message, frozen=True, tag="cancel"):
@@ -269,6 +250,8 @@ class ReadResource(Message, frozen=True, tag="read_resource"):
     uri: str
     most: int | None = None
     """The most bytes that the client takes; None for no limit."""
+    guest: str = ""
+    """The caller, unless it is the user: each has readers of his own."""
 
 
 class Complete(Message, frozen=True, tag="complete"):
@@ -282,6 +265,14 @@ class Complete(Message, frozen=True, tag="complete"):
     """What was typed so far."""
     arguments: dict[str, str] = field(default_factory=dict)
     """The other arguments, as far as they are known."""
+    guest: str = ""
+    """See `ReadResource.guest`."""
+
+
+class EndRead(Message, frozen=True, tag="end_read"):
+    """Stop a `ReadResource` or `Complete`; unknown ids are ignored."""
+
+    id: int
 
 
 class CallInfo(Message, frozen=True):
@@ -291,7 +282,7 @@ class CallInfo(Message, frozen=True):
     doing: str
     """What the call is doing or waiting for, in a few words."""
     number: int = 0
-    """Its number in the kernel's log, from 1; 0 from older kernels."""
+    """Its number in the kernel's log, from 1."""
     client: str = ""
     """The calling program, on one line."""
 
@@ -301,40 +292,16 @@ class Welcome(Message, frozen=True, tag="welcome"):
 
     version: str
     tools: list[ToolInfo]
-    """In the order of their definition."""
+    """All declarations, in the order of their definition."""
     protocol: int = PROTOCOL_VERSION
     calls: list[CallInfo] = field(default_factory=list)
     """The calls that run or wait, oldest first."""
-    resources: bool = False
-    """The kernel answers `ListResources` and `ReadResource`."""
-    attached_arguments: bool = False
-    """The kernel accepts a `Call` with its arguments as an attachment."""
-    finds_arguments: bool = False
-    """The kernel accepts a `Call` with ``arguments_at``."""
     consent: bool = False
-    """The kernel accepts `AskConsent`, and a person may see its notebook."""
-    clients: bool = False
-    """The kernel accepts `Clients`."""
-    stops_calls: bool = False
-    """The kernel accepts `StopCall`."""
-    tasks: bool = False
-    """The kernel supports tasks."""
-    panel: bool = False
-    """The kernel accepts `WatchNotebook` and the other messages of side panels."""
+    """A person may see the notebook, and answer an `AskConsent`."""
     missing: dict[str, DroppedTool] = field(default_factory=dict)
     """Tools that were dropped in the last minutes, by name."""
-    other_kinds: list[ToolInfo] = field(default_factory=list)
-    """Prompts and resources, in the order of their definition. Older bridges would list them as
-    tools."""
-    completes: bool = False
-    """The kernel accepts `Complete`."""
     modified: dict[str, float] = field(default_factory=dict)
     """See `Tools.modified`."""
-
-    @property
-    def declarations(self) -> list[ToolInfo]:
-        """The tools, the prompts and the resources."""
-        return self.tools + self.other_kinds
 
 
 class Refused(Message, frozen=True, tag="refused"):
@@ -345,21 +312,14 @@ class Refused(Message, frozen=True, tag="refused"):
 
 
 class Tools(Message, frozen=True, tag="tools"):
-    """The current tools, in the order of their definition."""
+    """The current declarations, in the order of their definition."""
 
     tools: list[ToolInfo]
     missing: dict[str, DroppedTool] = field(default_factory=dict)
     """See `Welcome.missing`."""
-    other_kinds: list[ToolInfo] = field(default_factory=list)
-    """See `Welcome.other_kinds`."""
     modified: dict[str, float] = field(default_factory=dict)
     """When declared resources were last modified, by their URIs as the notebook knows them, in
     seconds since the epoch; those of templates are missing."""
-
-    @property
-    def declarations(self) -> list[ToolInfo]:
-        """The tools, the prompts and the resources."""
-        return self.tools + self.other_kinds
 
 
 class Consent(Message, frozen=True, tag="consent"):
@@ -430,11 +390,11 @@ class Returned(PackedResult, frozen=True, tag="returned", kw_only=True):
     lacks: str | None = None
     """The call failed because its client has not declared this capability (MCP's name for it)."""
     queue_seconds: float | None = None
-    """How long the call waited for its turn in the kernel; None from older kernels."""
+    """How long the call waited for its turn in the kernel; None if it did not."""
     run_seconds: float | None = None
     """How long it then ran, including waits for an executor's worker or for an answer."""
     stopped: str | None = None
-    """"cancelled" or "timed out" if the call was stopped; None if not, or from older kernels."""
+    """"cancelled" or "timed out" if the call was stopped; None if not."""
     details: str | None = None
     """The whole error, for the bridge's log, if the result has only a part of it for the client."""
     refuses_arguments: bool = False
@@ -454,7 +414,7 @@ class ResourceInfo(Message, frozen=True):
     size: int | None = None
     """Bytes, if known."""
     modified: float | None = None
-    """When it was made, in seconds since the epoch; None from older kernels."""
+    """When it was made, in seconds since the epoch; None if unknown."""
 
 
 class Resources(Message, frozen=True, tag="resources"):
@@ -528,18 +488,8 @@ class KeepCall(Message, frozen=True, tag="keep_call"):
 
     id: int
     """The call's id."""
-    keep: Keep
-
-
-class LeaveCall(Message, frozen=True, tag="leave_call"):
-    """Tell the kernel that no client waits for a call.
-
-    The call becomes a task if its `keep` is "give_up" and it is old enough; otherwise it keeps
-    running. If its result was sent a moment ago, it counts as unread: the same call gets it.
-    """
-
-    id: int
-    """The call's id."""
+    owner: str
+    """The task's owner; only requests with the same owner find it."""
 
 
 class AskTask(Message, frozen=True, tag="ask_task"):
@@ -557,6 +507,8 @@ class TaskAnswer(Message, frozen=True):
 
     action: Literal["accept", "decline", "cancel"] = "cancel"
     content: dict[str, Any] = field(default_factory=dict)
+    error: str | None = None
+    """Why the user could not be asked."""
 
 
 class AnswerTask(Message, frozen=True, tag="answer_task"):
@@ -575,17 +527,6 @@ class CancelTask(Message, frozen=True, tag="cancel_task"):
     id: int
     task: str
     owner: str
-
-
-class FollowTask(Message, frozen=True, tag="follow_task"):
-    """Wait for a task like for a call of this conversation."""
-
-    id: int
-    """Like a call's: the task's progress, questions and its one `Returned` carry it."""
-    task: str
-    owner: str
-    progress: bool = True
-    can_elicit: bool = False
 
 
 class TaskQuestion(Message, frozen=True):
@@ -632,7 +573,7 @@ class TaskState(Message, frozen=True, tag="task_state"):
 
 TaskRequest: TypeAlias = AskTask | AnswerTask | CancelTask
 """Requests about a task; the kernel answers each with one `TaskState`."""
-AboutTasks: TypeAlias = KeepCall | LeaveCall | FollowTask | TaskRequest
+AboutTasks: TypeAlias = KeepCall | TaskRequest
 """The messages about tasks that bridges send."""
 
 # -- side panels -----------------------------------------------------------------------------------
@@ -705,8 +646,6 @@ class SeenTool(Message, frozen=True):
     """Whether clients see it."""
     effect: Literal["read-only", "destructive", ""] = ""
     """Its effect, as declared by the author."""
-    package: str | None = None
-    """The installed package that it comes from; None for the notebook's own tools."""
     calls: int = 0
     """Calls that ended since the extension was loaded."""
     errors: int = 0
@@ -791,6 +730,8 @@ class NotebookState(Message, frozen=True, tag="notebook_state"):
     """Why clients miss tools, a sentence or two each."""
     clients: list[SeenClient] | None = None
     tools: list[SeenTool] | None = None
+    counts: dict[str, tuple[int, int]] | None = None
+    """New values of `calls` and `errors` of the tools with these names, which are as they were."""
     open_calls: list[OpenCall] | None = None
     """Oldest first."""
     questions: list[OpenQuestion] | None = None
@@ -849,10 +790,12 @@ AnyMessage: TypeAlias = (
     | AskConsent
     | WithdrawConsent
     | Clients
+    | NotebookMoved
     | StopCall
     | ListResources
     | ReadResource
     | Complete
+    | EndRead
     | Welcome
     | Refused
     | Tools

@@ -3,7 +3,11 @@
 Runs on both sides, pure. Only the kernel interprets what follows its id.
 """
 
+from collections.abc import Sequence
 from urllib.parse import unquote
+
+from mcp_notebook.content import ResourceLink
+from mcp_notebook.text.missing_tools import READ_RESOURCE
 
 SCHEME = "notebook"
 """The scheme of all URIs of kernels' resources."""
@@ -13,9 +17,6 @@ PAGES = "page"
 """The first part of the URIs of tools' own pages, behind the kernel's id."""
 VIEW = "view"
 """The last part of the URI that a live view reads, before its query."""
-
-PROGRESS = f"{SCHEME}://calls/progress"
-"""The URI at which a view asks its bridge, not a kernel, how far its call is."""
 
 
 def make_prefix(kernel_id: str) -> str:
@@ -60,3 +61,17 @@ def find_kernel_id(uri: str) -> str | None:
     scheme, _, rest = uri.partition("://")
     kernel_id, slash, _ = rest.partition("/")
     return kernel_id if scheme == SCHEME and kernel_id and slash else None
+
+
+def describe_links(links: Sequence[ResourceLink]) -> str:
+    """Describe links to a model in a text: the target, and the call that reads it.
+
+    Args:
+        links: One, or all forms of one original.
+    """
+    first, *others = links
+    about = f": {first.description}" if first.description else ""
+    if find_kernel_id(first.uri) is None:
+        return f"[{first.about}{about}. Its address: {first.uri}]"
+    forms = f", also as {' and '.join(link.name for link in others)} there" if others else ""
+    return f'[{first.about}{about}. Read it by {READ_RESOURCE}(uri="{first.uri}"){forms}]'

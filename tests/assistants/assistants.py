@@ -33,8 +33,6 @@ class Assistant:
     """What it says of a server that is connected."""
     client: str = ""
     """What `mcp-notebook install` calls it; without, `write_server` writes the settings."""
-    settings_to_paste_into: str = ""
-    """Where what `mcp-notebook install` prints belongs, if it does not write it itself."""
     tool: str
     """What it calls a tool of the server ``notebook``, with a ``{}``."""
     search: str = ""
@@ -158,6 +156,13 @@ models:
 """
     (home / ".continue").mkdir()
     (home / ".continue" / "config.yaml").write_text(settings, "utf-8")
+
+
+def _add_to_continue(home: Path, entry: dict[str, Any]) -> None:
+    args = [*entry["args"], "--meta-tools"]  # it ignores that a list has changed
+    servers = [{"name": "notebook", "type": "stdio", **entry, "args": args}]
+    with (home / ".continue" / "config.yaml").open("a", encoding="utf-8") as file:
+        file.write(f"mcpServers: {json.dumps(servers)}\n")  # JSON is YAML
 
 
 def _add_to_opencode(home: Path, entry: dict[str, Any]) -> None:
@@ -299,10 +304,9 @@ ASSISTANTS: Mapping[str, Assistant] = {
         program="@continuedev/cli/dist/cn.js",
         api=ChatApi,
         arguments=["--auto", "-p", QUESTION],
-        client="continue",
         tool="{}",
         write_settings=_set_up_continue,
-        settings_to_paste_into=".continue/config.yaml",
+        write_server=_add_to_continue,
         env={"CONTINUE_TELEMETRY_ENABLED": "0"},
     ),
 }

@@ -20,7 +20,7 @@ from live import LiveKernel, live_kernel
 from model_apis import Received
 from npm_packages import find_node
 from stand_in import PATIENCE, StandIn, stand_in
-from talks import LOAD, TOOLS, end, make_env, start
+from talks import DATA, LOAD, TOOLS, end, make_env, start
 
 from mcp_notebook.clients.known_clients import find_client
 from mcp_notebook.clients.servers import build_launch
@@ -178,9 +178,7 @@ def set_up(assistant: Assistant, home: Path, url: str, modules: Path) -> Command
     if assistant.write_settings is not None:
         assistant.write_settings(home, url)
     (home / "work").mkdir()
-    if assistant.settings_to_paste_into:
-        _paste(assistant.client, home, home / assistant.settings_to_paste_into)
-    elif assistant.client:
+    if assistant.client:
         _install(assistant.client, home)
     else:
         client = find_client("mcp.json")
@@ -196,20 +194,7 @@ def set_up(assistant: Assistant, home: Path, url: str, modules: Path) -> Command
 
 
 def _install(client: str, home: Path) -> None:
-    done = _run_install(client, home)
-    assert done.returncode == 0, done.stdout
-
-
-def _paste(client: str, home: Path, settings: Path) -> None:
-    """Do what `mcp-notebook install` says for settings in YAML, which it does not change itself."""
-    printed = _run_install(client, home)
-    assert printed.returncode == 1
-    with settings.open("a", encoding="utf-8") as file:
-        file.write(printed.stdout[printed.stdout.index("mcpServers:") :])
-
-
-def _run_install(client: str, home: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-m", "mcp_notebook", "install", client],
         cwd=home / "work",
         env={"HOME": str(home), "PATH": "/usr/bin:/bin"},
@@ -217,6 +202,7 @@ def _run_install(client: str, home: Path) -> subprocess.CompletedProcess[str]:
         stdout=subprocess.PIPE,
         text=True,
     )
+    assert done.returncode == 0, done.stdout
 
 
 @contextmanager
@@ -233,6 +219,7 @@ def conversation(name: str, home: Path, modules: Path) -> Iterator[Conversation]
         kernel = stack.enter_context(live_kernel(home, notebook=str(home / "rain.ipynb")))
         kernel.ok(LOAD)
         kernel.ok(TOOLS)
+        kernel.ok(DATA)
         kernel.ok(MORE_TOOLS)
         kernel.ok(SHARED.format("rain"))
         other = stack.enter_context(live_kernel(home, notebook=str(home / "snow.ipynb")))

@@ -1,11 +1,14 @@
 """What conversations with assistants and with agents share: the notebook's tools, a clean start."""
 
+import base64
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from model_apis import Received
 from stand_in import PATIENCE
 
 LOAD = "%load_ext mcp_notebook"
@@ -28,6 +31,7 @@ def rain_table():
 def extremes() -> Extremes:
     "Plots the extremes, and returns them."
     import matplotlib.pyplot as plt
+    print("printed words")
     plt.plot([1, 2, 3])
     plt.show()
     return Extremes(low=12345, high=67890)
@@ -37,7 +41,34 @@ def fail():
     raise ValueError("no such year: 1800")
 """
 """Those that both need; each has more."""
+DATA = """from mcp_notebook import Result, mcp_tool
+
+VALUE = {"type": "object", "properties": {"value": {"type": "string"}}, "required": ["value"]}
+
+@mcp_tool(output_schema=VALUE)
+def by_hand() -> Result:
+    "Prints, draws, says and has data."
+    import matplotlib.pyplot as plt
+    print("printed words")
+    plt.plot([1, 2, 3])
+    plt.show()
+    return Result("said words", structured={"value": "words of the data"})
+"""
+"""A tool whose author asks for structured content."""
 PNG = b"\x89PNG"
+
+
+def find_parts(told: Received) -> str:
+    """Say which parts of the result of `DATA` a model is told, and check that it misses nothing."""
+    has_data = "words of the data" in told.text
+    has_text = told.text.count("said words") > has_data  # the data repeats it
+    has_picture = any(data.startswith(PNG) for _, data in told.pictures)
+    has_picture = has_picture or base64.b64encode(PNG[:3]).decode() in told.text
+    assert "printed words" in told.text
+    assert "said words" in told.text
+    assert has_picture or not has_data or re.search(r"notebook://\w+/\w+/picture\.png", told.text)
+    parts = {"text": has_text, "data": has_data, "picture": has_picture}
+    return ", ".join(part for part, is_told in parts.items() if is_told)
 
 
 def yes(condition: object) -> str:

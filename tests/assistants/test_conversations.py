@@ -13,13 +13,13 @@ from live import TIMEOUT, until
 from npm_packages import LIMIT
 from seen import ROWS, SEEN
 from stand_in import PATIENCE
-from talks import LOAD, PNG, TOOLS, yes
+from talks import LOAD, PNG, TOOLS, find_parts, yes
 
 from mcp_notebook.clients.known_clients import find_client
 
 pytestmark = [pytest.mark.assistants, pytest.mark.timeout(LIMIT + PATIENCE)]
 NAMES = [
-    *("greet", "rain_table", "plot_rain", "extremes", "fail", "count", "ask", "hang"),
+    *("greet", "rain_table", "plot_rain", "extremes", "by_hand", "fail", "count", "ask", "hang"),
     *("rain_which_notebook", "snow_which_notebook"),
 ]
 
@@ -96,10 +96,15 @@ def test_pictures(talk, expected):
     assert len(told.text) < 1_000, "a picture as text costs as much as a book"
 
 
+def test_structured_content(talk, expected):
+    assert find_parts(talk.call("by_hand")) == expected
+
+
 def test_data_and_pictures(talk, expected):
     told = talk.call("extremes")
+    assert "printed words" in told.text
     assert re.search(r"high\W+67890", told.text)
-    assert ("both" if told.pictures else "data only") == expected
+    assert ("all" if told.pictures else "no picture") == expected
     assert len(told.text) < 1_000, "a picture as text costs as much as a book"
 
 

@@ -6,7 +6,6 @@ import os
 import queue
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -63,15 +62,6 @@ with socket.create_server(("127.0.0.1", 0)) as listener:
 """
 
 
-CONNECTED = """
-import os, socket, sys
-os.setuid(65534)
-with socket.create_server(("127.0.0.1", 0)) as listener:
-    with socket.socket() as client:
-        client.connect(listener.getsockname())
-        print(client.getsockname()[1], flush=True)
-        sys.stdin.read()
-"""
 BOUND = """
 import os, socket, sys
 os.setuid(65534)
@@ -86,22 +76,12 @@ with socket.socket() as bound:
 def hold_port_of_another_user(how: str = SQUATTER) -> Iterator[int]:
     """Let another user have a port for the length of the block, and yield the port.
 
-    It listens there, unless it is to be `CONNECTED` to another one from there, or only `BOUND`.
+    It listens there, unless it is to be only `BOUND`.
     """
     with subprocess.Popen(
         [sys.executable, "-c", how], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as squatter:
         yield int(squatter.stdout.readline())
-
-
-@contextmanager
-def hold_local_port() -> Iterator[int]:
-    """Have a connection for the length of the block, and yield the port of its local end."""
-    with (
-        socket.create_server(("127.0.0.1", 0)) as listener,
-        socket.create_connection(listener.getsockname()) as client,
-    ):
-        yield client.getsockname()[1]
 
 
 class Bridge:

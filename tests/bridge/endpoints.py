@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import anyio
 from bridges import INITIALIZE, LIMIT, TOKEN, ask
 from kernel_stand_ins import Peer, peer, welcome
+from linked_servers import make_server
 from live import TIMEOUT
 from msgspec import structs
 
@@ -17,7 +18,6 @@ from mcp_notebook.bridge.access.refusals import RefusalLog
 from mcp_notebook.bridge.access.token_check import OwnToken
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.telemetry.metrics import Metrics
 from mcp_notebook.bridge.transports.endpoint import Endpoint
 from mcp_notebook.bridge.transports.http import format_url, open_listener, serve_http
@@ -106,25 +106,27 @@ class Served:
 
 
 @asynccontextmanager
-async def served(home, *, minutes=60.0, schema=None, authenticators=OWNERS, metrics=None, **limits):
+async def served(
+    home, *, schema=None, authenticators=OWNERS, metrics=None, sessions=None, **limits
+):
     """Serve over HTTP what looks like a kernel with the tool `top`, within limits."""
     catalog = Catalog()
-    settings = Settings(home=home, port=0, session_idle_minutes=minutes, **limits)
+    settings = Settings(home=home, port=0, **limits)
     tool = messages.ToolInfo(name="top", input_schema=schema or {"type": "object"})
-    can = {"tools": [tool], "resources": True, "attached_arguments": True}
+    can = {"tools": [tool]}
     async with (
         peer(home, structs.replace(welcome(), **can)) as kernel,
-        Links(catalog, on_change=int) as links,
+        Links(catalog) as links,
     ):
         await links.connect(kernel.record)
         listener = open_listener(settings)
         here = Served(format_url(listener), kernel, anyio.Event(), anyio.Event())
         observers = [metrics] if metrics else ()
-        server = NotebookServer(catalog, links, observers=observers, limits=settings)
+        server = make_server(catalog, links, observers=observers, limits=settings)
 
         async def serve():
             numbers = Metrics() if metrics is None else metrics
-            async with Endpoint(server, settings).run() as endpoint:
+            async with Endpoint(server, settings, **sessions or {}).run() as endpoint:
                 numbers.readings.append(endpoint.count_sessions())
                 await serve_http(
                     endpoint,

@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import nbformat
+import notebook_files
 import psutil
 import pytest
 from live import TIMEOUT, text_of
 from watched_catalog import WatchedCatalog
 
 from mcp_notebook.bridge.headless.cell_progress import SharedProgress
+from mcp_notebook.bridge.headless.saved_notebook import SavedNotebook
+from mcp_notebook.bridge.headless.served_notebook import ServedNotebook
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.errors import KernelGone
 from mcp_notebook.settings.settings import Settings
@@ -20,10 +22,7 @@ from mcp_notebook.settings.settings import Settings
 
 def write_notebook(folder: Path, *cells: str, name: str = "sums.ipynb") -> Path:
     """Write a notebook that loads the extension and has these cells."""
-    path = folder / name
-    made = [nbformat.v4.new_code_cell(cell) for cell in ("%load_ext mcp_notebook", *cells)]
-    nbformat.write(nbformat.v4.new_notebook(cells=made), path)
-    return path
+    return notebook_files.write_notebook(folder / name, "%load_ext mcp_notebook", *cells)
 
 
 class KeptNotebook:
@@ -31,14 +30,15 @@ class KeptNotebook:
 
     def __init__(self) -> None:
         self.catalog = WatchedCatalog()
-        self.links = Links(self.catalog, on_change=self.catalog.note_change)
+        self.links = Links(self.catalog)
         self.keeper: Any = None
-        """The supervisor or the set of replicas that keeps it."""
+        """What keeps it."""
         self.ended = anyio.Event()
         self.reason: str | None = None
 
     async def call(self, name: str, **arguments: Any) -> str:
-        """Call a tool, and return the text of its result."""
+        """Call a tool as clients do, and return the text of its result."""
+        await self.links.wait_for_kernel(self.catalog.find(name), errors="full")
         return text_of(await self.links.call(self.catalog.find(name), arguments))
 
     async def pid(self) -> int:
@@ -58,13 +58,13 @@ class KeptNotebook:
 
 
 @asynccontextmanager
-async def kept_notebook(
-    make_keeper: Any, path: Path, home: Path, **options: Any
-) -> AsyncIterator[KeptNotebook]:
-    """Keep a notebook served for the block, by a `Supervisor` or a `ReplicaSet`."""
+async def kept_notebook(path: Path, home: Path, **options: Any) -> AsyncIterator[KeptNotebook]:
+    """Keep a notebook served for the block."""
     here = KeptNotebook()
     settings = Settings(home=home / "state", **options)
-    here.keeper = make_keeper(path, settings, here.links, SharedProgress())
+    here.keeper = ServedNotebook(path, settings, here.links, SharedProgress())
+    if settings.watch:
+        here.keeper = SavedNotebook(here.keeper)
     async with here.links, anyio.create_task_group() as tasks:
         await tasks.start(here.run)
         yield here

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 import anyio
 from frame_streams import read_message
-from msgspec import structs
 
 from mcp_notebook.discovery.record_ids import make_id
 from mcp_notebook.discovery.records import Record, read_start_time
@@ -22,8 +21,6 @@ class Peer:
 
     record: Record
     heard: list[messages.AnyMessage] = field(default_factory=list)
-    attached: list[list[bytes]] = field(default_factory=list)
-    """The attachments of each message in `heard`."""
     connections: int = 0
     may_answer: anyio.Event = field(default_factory=anyio.Event)
     """A `Hello` is answered when this is set."""
@@ -50,7 +47,6 @@ class Peer:
         self.writer = writer
         while (frame := await read_message(reader)) is not None:
             self.heard.append(frame[0])
-            self.attached.append(frame[1])
             if isinstance(frame[0], messages.Hello):
                 await self.may_answer.wait()
                 self.say(answer)
@@ -110,4 +106,4 @@ async def peer(home, answer, *, name="sales", silent=False):
 
 
 def keeping(*names):
-    return structs.replace(welcome(*names), resources=True)
+    return welcome(*names)

@@ -1,16 +1,19 @@
 """Servers of MCP in the test's own process that are linked to a real kernel, and their clients."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import fields
 from typing import Any
 
 import anyio
 from live import TIMEOUT, LiveKernel, record_of
 from mcp import Client
 
+from mcp_notebook.bridge.access.caller import OWNER, Caller
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.server.server import NotebookServer
+from mcp_notebook.bridge.server.server import FirstTools, NotebookServer, ServerOptions
+from mcp_notebook.bridge.telemetry.call_events import CallObserver
 
 
 class Notes(list):
@@ -19,15 +22,45 @@ class Notes(list):
     note_start = note_end = note_refusal = note_view = list.append
 
 
+def make_server(
+    catalog: Catalog,
+    links: Links,
+    *,
+    default_caller: Caller = OWNER,
+    observers: Sequence[CallObserver] = (),
+    **options: Any,
+) -> NotebookServer:
+    """Return a server.
+
+    Args:
+        catalog: The tools.
+        links: The links to the kernels.
+        default_caller: As for `NotebookServer`.
+        observers: As for `NotebookServer`.
+        **options: Fields of `ServerOptions` and of `FirstTools`.
+    """
+    waits = {
+        each.name: options.pop(each.name) for each in fields(FirstTools) if each.name in options
+    }
+    return NotebookServer(
+        catalog,
+        links,
+        ServerOptions(**options),
+        first_tools=FirstTools(**waits),
+        default_caller=default_caller,
+        observers=observers,
+    )
+
+
 @asynccontextmanager
 async def linked_server(
     kernel: LiveKernel, **options: Any
 ) -> AsyncIterator[tuple[NotebookServer, Links]]:
     """Yield a server that is linked to this kernel, and its links."""
     catalog = Catalog()
-    async with Links(catalog, on_change=lambda: None) as links:
+    async with Links(catalog) as links:
         await links.connect(record_of(kernel))
-        server = NotebookServer(catalog, links, **options)
+        server = make_server(catalog, links, **options)
         with anyio.fail_after(TIMEOUT):
             yield server, links
 

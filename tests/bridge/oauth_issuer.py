@@ -38,6 +38,7 @@ class Issuer(OAuthAuthorizationServerProvider):
         self.key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         self.key_id = "one"
         self.key_requests = 0
+        self.key_use: str | None = "sig"
         self.keys_url = f"{url}keys"
         self.metadata = {}
         """What its metadata says in place of the truth."""
@@ -84,7 +85,8 @@ class Issuer(OAuthAuthorizationServerProvider):
     async def _list_keys(self, _request):
         self.key_requests += 1
         key = RSAAlgorithm.to_jwk(self.key.public_key(), as_dict=True)
-        return JSONResponse({"keys": [key | {"kid": self.key_id, "use": "sig", "alg": "RS256"}]})
+        key |= {"kid": self.key_id, "alg": "RS256"}
+        return JSONResponse({"keys": [key | ({"use": self.key_use} if self.key_use else {})]})
 
     # -- what the SDK asks -------------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ from types import MappingProxyType
 from typing import Any
 
 import anyio
-import nbformat
 import psutil
 from live import TIMEOUT, text_of
 from watched_catalog import WatchedCatalog
@@ -35,16 +34,6 @@ def suicide() -> None:
 """
 
 
-def write(path: Path, *cells: str, title: str = "") -> Path:
-    """Write a notebook with these code cells."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    made = [nbformat.v4.new_markdown_cell(title)] if title else []
-    made += [nbformat.v4.new_code_cell(cell) for cell in cells]
-    draft = path.with_suffix(".draft")
-    nbformat.write(nbformat.v4.new_notebook(cells=made), draft)
-    return draft.replace(path)
-
-
 def offer(home: Path, path: Path, *names: str, **options: Any) -> None:
     """Note that a notebook offered these tools when it last ran, with the code it has now."""
     tools = [ToolInfo(name=name, input_schema={"type": "object"}, **options) for name in names]
@@ -55,26 +44,42 @@ def offer(home: Path, path: Path, *names: str, **options: Any) -> None:
 class ServedFolder:
     """A folder that is served, and waits for what is seen of it."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a folder takes
         self,
         folders: list[Path],
         home: Path,
         besides: Mapping[str, Path] = MappingProxyType({}),
+        *,
+        max_kernels: int = 64,
+        max_notebooks: int = 1_000,
+        look_interval: float = 0.02,
         **options: Any,
     ) -> None:
         self.catalog = WatchedCatalog()
-        self.links = Links(self.catalog, on_change=self.catalog.note_change)
+        self.links = Links(self.catalog)
         settings = Settings(home=home / "state", **options)
-        self.folders = NotebookFolders(folders, settings, self.links, SharedProgress(), besides)
+        self.folders = NotebookFolders(
+            folders,
+            settings,
+            self.links,
+            SharedProgress(),
+            besides,
+            max_kernels=max_kernels,
+            max_notebooks=max_notebooks,
+            look_interval=look_interval,
+            share=0,
+        )
 
     def list_names(self, kind: str = "tool") -> list[str]:
         """Return what clients see."""
         return [entry.name for entry in self.catalog.entries(kind)]
 
-    async def call(self, name: str, listener: Listener = NO_LISTENER, **arguments: Any) -> str:
+    async def call(
+        self, name: str, listener: Listener = NO_LISTENER, *, guest: str = "", **arguments: Any
+    ) -> str:
         """Call a tool as clients do, and return the text of its result."""
         entry = self.catalog.find(name)
-        await self.links.wait_for_kernel(entry, listener, errors="full")
+        await self.links.wait_for_kernel(entry, listener, errors="full", guest=guest)
         return text_of(await self.links.call(self.catalog.find(name), arguments))
 
     async def until(self, condition: Any) -> None:

@@ -7,15 +7,17 @@ from mcp_notebook.bridge.kernels.catalog import Catalog
 
 
 class WatchedCatalog(Catalog):
-    """A catalogue; `note_change` is what links tell of its changes."""
+    """A catalogue that can be waited for."""
 
     def __init__(self):
         super().__init__()
         self._changed = anyio.Event()
 
-    def note_change(self):
-        self._changed.set()
-        self._changed = anyio.Event()
+    def _refresh(self, why=None):
+        if has_changed := super()._refresh(why):
+            self._changed.set()
+            self._changed = anyio.Event()
+        return has_changed
 
     async def wait_for(self, *names):
         """Wait until clients see these tools."""

@@ -64,8 +64,6 @@ def open_notebook(server, context):
     def open_notebook(name, *, app="lab"):
         path = f"{Path(name).stem}-{len(list(server.folder.glob('*.ipynb')))}.ipynb"
         shutil.copy(NOTEBOOKS / name, server.folder / path)
-        for recording in NOTEBOOKS.glob(f"{Path(name).stem}-calls.ipynb"):
-            shutil.copy(recording, server.folder)
         notebook = NotebookPage(context.new_page())
         notebook.open(server, path, app=app)
         opened.append(notebook)

@@ -1,6 +1,5 @@
 """A notebook in a page of JupyterLab or Notebook 7, as a user has it before him."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any, Literal
@@ -153,12 +152,6 @@ class NotebookPage:
         """Keep a picture of the page in which something is shown, for whoever wants to look."""
         shown.scroll_into_view_if_needed()
         self.page.screenshot(path=SCREENSHOTS / f"{name}.png", animations="disabled")
-
-
-def stored_outputs(path: Path) -> list[dict[str, Any]]:
-    """Return the outputs of all cells in a notebook's file."""
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    return [output for cell in cells for output in cell.get("outputs", ())]
 
 
 class Guard:

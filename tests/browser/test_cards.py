@@ -43,10 +43,3 @@ def test_cards_and_the_status_can_be_read_and_used(open_notebook):
     expect(status.get_by_role("button", name="Copied")).to_be_visible()
     copied = notebook.page.evaluate("() => navigator.clipboard.readText()")
     assert copied == notebook.page.evaluate("() => location.origin + '/mcp'")
-
-    form = notebook.run("%mcp try top_customers")
-    form.get_by_label("region").fill("US")
-    form.get_by_label("n", exact=True).fill("1")
-    form.get_by_role("button", name="Call top_customers").click()
-    expect(form.get_by_role("table")).to_contain_text("revenue")
-    notebook.photograph("form", form)

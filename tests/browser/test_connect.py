@@ -22,9 +22,8 @@ def cursor(server):
     return file
 
 
-@pytest.mark.parametrize("app", ["lab", "notebook"])
-def test_an_assistant_on_this_machine_is_set_up_by_one_click(open_notebook, cursor, app):
-    notebook = open_notebook("quickstart.ipynb", app=app)
+def test_an_assistant_on_this_machine_is_set_up_by_one_click(open_notebook, cursor):
+    notebook = open_notebook("quickstart.ipynb")
     panel = SidePanel(notebook).open()
     button = panel.button(BUTTON)
     expect(button).to_contain_class("jp-mcp-lit")
@@ -33,7 +32,7 @@ def test_an_assistant_on_this_machine_is_set_up_by_one_click(open_notebook, curs
     panel.expect_text("Not found: Claude Code, ")
     for theme in THEMES:
         notebook.use_theme(theme)
-        notebook.photograph(f"connect_{app}_{theme}", panel.place)
+        notebook.photograph(f"connect_{theme}", panel.place)
         assert find_violations(panel.place) == []
     panel.button("Lines for another assistant").click()
     panel.expect_text("Paste this into its settings for MCP servers.")

@@ -74,11 +74,10 @@ def test_prompts_and_skills_and_calls_of_prompts_are_marked(open_notebook, find_
 
 
 @pytest.mark.oldest_jupyterlab
-@pytest.mark.parametrize("app", APPS)
 def test_a_question_comes_to_a_closed_panel_and_is_answered_while_a_cell_runs(
-    server, open_notebook, find_assistant, app
+    server, open_notebook, find_assistant
 ):
-    notebook = open_notebook("quickstart.ipynb", app=app)
+    notebook = open_notebook("quickstart.ipynb")
     notebook.run_all()
     notebook.run(MORE)
     assistant = find_assistant(notebook.run("%mcp serve"))
@@ -88,10 +87,10 @@ def test_a_question_comes_to_a_closed_panel_and_is_answered_while_a_cell_runs(
         deleting = assistant.start_call("delete_orders", customer="Ada")
         message = notebook.page.locator(".Toastify__toast, .jp-toastContainer").first
         expect(message).to_contain_text("may delete_orders run?", timeout=SOON)
-        notebook.photograph(f"side_panel_notification_{app}", message)
+        notebook.photograph("side_panel_notification", message)
         notebook.page.get_by_role("button", name="Show", exact=True).first.click()
         panel.expect_text('customer = "Ada"', section="Questions")
-        notebook.photograph(f"side_panel_question_{app}", panel.place)
+        notebook.photograph("side_panel_question", panel.place)
         assert find_violations(panel.section("Questions")) == []
         panel.answer("Allow")
         assert deleting.result(60) == "deleted those of Ada"

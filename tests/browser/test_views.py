@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx2
@@ -58,18 +57,6 @@ def temperatures():
     import plotly.express as px
     return px.scatter(measured, x="wind", y="temp_max", color="weather", render_mode="svg")
 """
-SLOW = """%%mcp_tool --read-only --run thread
-import threading
-from mcp_notebook import Context
-
-gates = [threading.Event() for _ in range(4)]
-
-def slow_rain(ctx: Context, name: str = "the stations") -> pd.DataFrame:
-    "Rain, step by step."
-    for gate in ctx.track(gates, message=f"Reading {name}"):
-        gate.wait(60)
-    return weather
-"""
 PLOTS = """%%mcp_tool --read-only --ui
 def plotly_plot():
     "A plotly figure."
@@ -92,28 +79,6 @@ def page():
     "HTML."
     from IPython.display import HTML
     return HTML(f"<h2>Hello</h2>{HOSTILE}<script>top.postMessage('ran', '*')</script>")
-"""
-WIDGET = """%%mcp_tool --read-only --ui
-import anywidget
-import traitlets
-
-class Counter(anywidget.AnyWidget):
-    _esm = '''
-    function render({ model, el }) {
-      const button = document.createElement("button");
-      const show = () => { button.textContent = `count is ${model.get("value")}` };
-      button.onclick = () => { model.set("value", model.get("value") + 1); model.save_changes() };
-      model.on("change:value", show);
-      show();
-      el.append(button);
-    }
-    export default { render };
-    '''
-    value = traitlets.Int(3).tag(sync=True)
-
-def counter():
-    "A widget."
-    return Counter()
 """
 WIDE = """%%mcp_tool --read-only
 def wide() -> pd.DataFrame:
@@ -220,9 +185,7 @@ def home(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def kernel(home):
-    with tool_kernel(
-        home, TOOLS, GUIDE, SLOW, PLOTS, OWN_VIEW, OWN_TOOLS, name="weather"
-    ) as kernel:
+    with tool_kernel(home, TOOLS, GUIDE, PLOTS, OWN_VIEW, OWN_TOOLS, name="weather") as kernel:
         yield kernel
 
 
@@ -258,19 +221,14 @@ def open_view(chromium, url, script):
         capabilities=RESOURCES,
         width=720,
         theme="light",
-        server=None,
-        call=None,
         keep_meta=True,
     ):
-        """Show the result of a call, or a call that runs: its request's id and its arguments."""
-        server = server or Server(url, era)
+        server = Server(url, era)
         form = until(lambda: server.find_tool(tool))
         page_uri = form["_meta"]["ui"]["resourceUri"]
         html = server.ask("resources/read", {"uri": page_uri})["contents"][0]["text"]
-        result, (number, arguments) = None, call or (None, {})
-        if call is None:
-            result = server.ask("tools/call", {"name": tool, "arguments": {}})
-            result = result if keep_meta else {"content": result["content"]}
+        result = server.ask("tools/call", {"name": tool, "arguments": {}})
+        result = result if keep_meta else {"content": result["content"]}
         context = chromium.new_context(
             viewport={"width": width, "height": 700},
             color_scheme=theme,
@@ -291,14 +249,14 @@ def open_view(chromium, url, script):
             "view => openView(view)",
             {
                 "html": html,
-                "input": arguments,
+                "input": {},
                 "result": result,
                 "capabilities": capabilities,
                 "context": {
                     "theme": theme,
                     "displayMode": "inline",
                     "availableDisplayModes": ["inline", "fullscreen"],
-                    "toolInfo": {"tool": form, "id": number},
+                    "toolInfo": {"tool": form, "id": None},
                 },
             },
         )
@@ -345,9 +303,8 @@ def test_a_person_sorts_filters_and_turns_the_pages_of_a_table(open_view, era):
     assert all("<img src=x" in row[0] for row in rows_of(view))
 
 
-@pytest.mark.parametrize("era", ERAS)
-def test_what_a_person_picks_goes_to_the_assistant_the_clipboard_and_into_files(open_view, era):
-    page = open_view("rain", era)
+def test_what_a_person_picks_goes_to_the_assistant_the_clipboard_and_into_files(open_view):
+    page = open_view("rain", ERAS[1])
     view = page.frame_locator("iframe")
     view.locator("tbody tr").nth(1).click(timeout=SOON)
     view.locator("tbody tr").nth(2).click()
@@ -477,70 +434,11 @@ def test_the_focus_stays_where_it_was_and_a_screen_reader_hears_what_has_changed
     expect(view.get_by_role("button", name="Filter and summary of rain")).to_be_focused()
 
 
-@pytest.mark.parametrize("era", ERAS)
-def test_a_view_shows_how_far_its_call_is_until_the_result_comes(open_view, kernel, url, era):
-    server = Server(url, era)
-    kernel.ok("[gate.clear() for gate in gates]")
-    with ThreadPoolExecutor() as pool:
-        names, calls = ["the stations", "the stations", "the buoys"], {}
-        for number, name in enumerate(names, 101):
-            asked = {"name": "slow_rain", "arguments": {"name": name}}
-            calls[number] = pool.submit(server.ask, "tools/call", asked, number)
-        first, second, third = calls
-        try:
-            buoys = open_view("slow_rain", era, server=server, call=(None, {"name": "the buoys"}))
-            far = buoys.frame_locator("iframe").locator("#far")
-            expect(far).to_have_text("Reading the buoys · 0 of 4", timeout=SOON)
-            buoys.close()  # what it waits for holds up the other pages of this test
-            either = {"name": "the stations"}
-            page = open_view("slow_rain", era, server=server, call=(None, either))
-            said = page.frame_locator("iframe").locator("#far")
-            expect(said).to_have_text(
-                "2 calls with the same arguments are running.", timeout=2 * SOON
-            )
-            page.close()
-            page = open_view("slow_rain", era, server=server, call=(second, either), theme="dark")
-            view = page.frame_locator("iframe")
-            bar = view.get_by_role("progressbar")
-            expect(bar).to_have_attribute("max", "4", timeout=SOON)
-            kernel.ok("gates[0].set()")
-            expect(view.locator("#far")).to_have_text("Reading the stations · 1 of 4", timeout=SOON)
-            expect(bar).to_have_attribute("value", "1")
-            expect(view.locator("#clock")).to_contain_text(":")
-            page.screenshot(path=SCREENSHOTS / f"view_progress_{era}.png")
-            options = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
-            found = Axe().run(page.frames[1], None, options).response["violations"]
-            assert [flaw["id"] for flaw in found] == []
-        finally:
-            kernel.ok("[gate.set() for gate in gates]")
-        page.evaluate("result => bridge.sendToolResult(result)", calls[second].result())
-        expect(view.locator("#place")).to_have_text("1 to 50 of 5,000", timeout=SOON)
-        expect(view.locator("#running")).to_be_hidden()
-        assert {each.result()["isError"] for each in (calls[first], calls[third])} == {False}
-
-
-def test_nothing_is_asked_about_a_call_that_has_its_result(open_view):
-    page = open_view("rain", ERAS[1])
-    expect(page.frame_locator("iframe").locator("#place")).to_contain_text("5,000", timeout=SOON)
-    assert not [each for each in page.evaluate("seen.asked") if "progress" in str(each)]
-
-
 def test_a_table_that_is_shown_in_part_has_a_view_where_the_host_drops_its_meta(open_view):
     page = open_view("rain", ERAS[1], keep_meta=False)
     view = page.frame_locator("iframe")
     expect(view.locator("#place")).to_have_text("1 to 50 of 5,000", timeout=SOON)
     expect(view.get_by_role("button", name="CSV")).to_be_visible()
-
-
-def test_a_view_without_its_tools_name_gets_it_from_the_result(open_view):
-    page = open_view("rain", ERAS[1])
-    view = page.frame_locator("iframe")
-    expect(view.locator("#place")).to_have_text("1 to 50 of 5,000", timeout=SOON)
-    page.evaluate("bridge.setHostContext({ toolInfo: undefined })")
-    view.get_by_role("button", name="Refresh").click()
-    page.wait_for_function("() => seen.asked.some(each => each.method === 'tools/call')")
-    (call,) = [each for each in page.evaluate("seen.asked") if each["method"] == "tools/call"]
-    assert call["params"]["name"] == "rain"
 
 
 def test_a_person_chooses_among_500_columns_and_is_told_how_many_fit(open_view, kernel):
@@ -561,8 +459,7 @@ def test_a_person_chooses_among_500_columns_and_is_told_how_many_fit(open_view, 
     expect(view.get_by_role("columnheader")).to_have_text(["column 498int64⋮"], timeout=SOON)
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [320, 720, 1600])
+@pytest.mark.parametrize(("width", "theme"), [(320, "dark"), (720, "light"), (1600, "dark")])
 def test_a_view_is_readable_at_every_width_and_in_both_themes(open_view, theme, width):
     page = open_view("rain", ERAS[1], theme=theme, width=width)
     view = page.frame_locator("iframe")
@@ -577,9 +474,8 @@ def test_a_view_is_readable_at_every_width_and_in_both_themes(open_view, theme, 
     assert len(PAGES["result"].html) < 30_000
 
 
-@pytest.mark.parametrize("era", ERAS)
-def test_an_authors_page_gets_the_result_calls_tools_and_tells_the_model(open_view, era):
-    page = open_view("days", era, theme="dark")
+def test_an_authors_page_gets_the_result_calls_tools_and_tells_the_model(open_view):
+    page = open_view("days", ERAS[1], theme="dark")
     view = page.frame_locator("iframe")
     expect(view.get_by_role("heading")).to_have_text("Anywhere: 30", timeout=SOON)
     hostile = "<img src=x onerror=top.postMessage('ran','*')>"
@@ -600,12 +496,3 @@ def test_an_authors_page_is_told_when_the_host_lets_it_call_nothing(open_view):
     failed = "notebook.call('mean_rain', {city: 'x'}).catch(error => error.message)"
     expect(view.get_by_role("heading")).to_have_text("Anywhere: 30", timeout=SOON)
     assert "does not let views call tools" in page.frames[1].evaluate(failed)
-
-
-def test_a_widget_of_anywidget_works_in_its_page_without_a_kernel(open_view, kernel):
-    kernel.ok(WIDGET)
-    page = open_view("counter", ERAS[1])
-    button = page.frame_locator("iframe").frame_locator("iframe").get_by_role("button")
-    expect(button).to_have_text("count is 3", timeout=SOON)
-    button.click()
-    expect(button).to_have_text("count is 4")

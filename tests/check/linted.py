@@ -6,10 +6,12 @@ from pathlib import Path
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from mcp_notebook.bridge.server.protocol.tool_form import VERSIONS, make_tool_form
+from mcp_notebook.bridge.server.forms.tool_form import VERSIONS, make_tool_form
+from mcp_notebook.check.descriptions import judge_words
+from mcp_notebook.check.direct_uses import find_direct_uses
 from mcp_notebook.check.findings import Finding
-from mcp_notebook.check.lint.rules import lint_tools
-from mcp_notebook.check.subject import CheckedTool, CodeCell, Subject
+from mcp_notebook.check.schemas import judge_schemas
+from mcp_notebook.check.subject import CheckedTool, CodeCell, Subject, find_definition
 from mcp_notebook.kernel.notebook.declarations import declare_cell, declare_names
 from mcp_notebook.kernel.notebook.magic_line import build_parser, read_line
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, make_tool, read_mark
@@ -17,7 +19,8 @@ from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, make_tool, rea
 
 def lint(shell: InteractiveShell, *cells: str) -> list[Finding]:
     """Return the findings on a notebook of these cells."""
-    return list(lint_tools(make_subject(cells, declare(shell, cells))))
+    subject = make_subject(cells, declare(shell, cells))
+    return [*find_direct_uses(subject), *judge_words(subject), *judge_schemas(subject)]
 
 
 def list_rules(shell: InteractiveShell, *cells: str) -> list[str]:
@@ -27,11 +30,12 @@ def list_rules(shell: InteractiveShell, *cells: str) -> list[str]:
 
 def make_subject(cells: Sequence[str], tools: Iterable[DeclaredTool]) -> Subject:
     """Return what is linted."""
-    checked = [
-        CheckedTool(info=tool.info, entry=make_tool_form(tool.name, tool.info, VERSIONS[-1]))
-        for tool in tools
-    ]
     numbered = [CodeCell(number=number, source=cell) for number, cell in enumerate(cells, start=1)]
+    checked = []
+    for tool in tools:
+        entry = make_tool_form(tool.name, tool.info, VERSIONS[-1])
+        cell, function = find_definition(numbered, tool.name)
+        checked.append(CheckedTool(info=tool.info, entry=entry, cell=cell, function=function))
     return Subject(notebook=Path("test.ipynb"), cells=numbered, tools=checked)
 
 

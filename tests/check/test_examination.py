@@ -1,12 +1,10 @@
 """``mcp-notebook check`` as people and programs run it."""
 
-import json
 import shutil
 
-import nbformat
 import pytest
 from documents import ROOT
-from planted_faults import ADD, FAULTS, find, run_check, write_notebook
+from planted_faults import ADD, FAULTS, find, read_findings, run_check, write_notebook
 
 RULES = {rule for _, rule, *_ in FAULTS.values()}
 
@@ -57,16 +55,9 @@ def test_a_line_that_declares_nothing_is_shown(home):
 def test_a_call_that_ends_the_kernel_is_found_and_ends_the_calls(home):
     _, _, *cells = FAULTS["ends the kernel"]
     cells[-1] = cells[-1].replace(" --read-only", "")
-    done = run_check(home, write_notebook(home, *cells, ADD), "--all", "--json")
-    report = json.loads(done.stdout)
-    assert [each["rule"] for each in report["findings"] if each["severity"] == "error"] == [
-        "ends-kernel"
-    ]
-    not_called = {tool["name"]: tool["notCalled"] for tool in report["tools"]}
-    assert not_called == {
-        "close_shop": None,
-        "add": "the kernel ended in a call of `close_shop`",
-    }
+    report = run_check(home, write_notebook(home, *cells, ADD), "--all").stdout
+    assert [rule for mark, _, rule in read_findings(report) if mark == "✗"] == ["ends-kernel"]
+    assert "Not called (the kernel ended in a call of `close_shop`): add." in report
 
 
 @pytest.mark.slow
@@ -111,29 +102,38 @@ def test_tools_that_are_not_read_only_are_called_on_request_only(home):
     assert (home / "sales.csv").exists()
 
 
-def test_examples_on_the_line_of_the_magic_are_called(home):
-    line = "%%mcp_tool --read-only --example a=1 --example 'a=2, b=3'"
-    done = run_check(
-        home, write_notebook(home, ADD.replace("%%mcp_tool --read-only", line)), "--json"
-    )
-    calls = json.loads(done.stdout)["tools"][0]["calls"]
-    asked = [(call["arguments"], call["client"]) for call in calls]
-    examples = [{"a": 1}, {"a": 2, "b": 3}]
-    assert asked[:2] == [(example, "copy") for example in examples]
-    assert asked[2:] == [(each, era) for each in examples for era in ("modern", "legacy")]
+EFFECTS = [
+    ("return 3", True),
+    ("return len(open(__import__('os').devnull).read())", True),
+    ("open(outside, 'w').close()", False),
+    ("open(outside).close()", True),
+    ("__import__('os').unlink(outside)", False),
+    ("__import__('socket').socket().close()", False),
+    ("__import__('subprocess').run(['true'])", False),
+    ("sales.append(1)", False),
+]
 
 
 @pytest.mark.slow
-def test_recorded_answers_are_compared_with_later_ones(home):
-    notebook = write_notebook(home, ADD.replace("a: int,", "a: int = 1,"))
-    assert find(home, notebook, "--record") == set()
-    recorded = json.loads(notebook.with_suffix(".answers.json").read_text(encoding="utf-8"))
-    assert recorded == {"add": {"{}": ["3"]}}
-    assert find(home, notebook) == set()
-    document = nbformat.read(notebook, 4)
-    document.cells[-1].source = document.cells[-1].source.replace("a + b", "a - b")
-    nbformat.write(document, notebook)
-    assert ("add", "other-answer") in find(home, notebook)
+def test_a_tool_is_called_read_only_if_its_calls_touched_nothing(home, tmp_path):
+    (tmp_path / "outside").touch()
+    setup = f"outside = {str(tmp_path / 'outside')!r}\nsales = []"
+    cells = [
+        f'%%mcp_tool\ndef count_{number}():\n    """Count the open orders."""\n    {body}'
+        for number, (body, _) in enumerate(EFFECTS)
+    ]
+    report = run_check(home, write_notebook(home, setup, *cells), "--all").stdout
+    advised = {tool for _, tool, rule in read_findings(report) if rule == "unsaid-read-only"}
+    assert advised == {f"count_{number}" for number, (_, reads) in enumerate(EFFECTS) if reads}
+    without = run_check(home, home / "tools.ipynb").stdout
+    assert "unsaid-read-only" not in without
+
+
+def test_each_example_on_the_line_is_called_in_a_copy_and_by_both_clients(home):
+    line = "%%mcp_tool --read-only --example a=1 --example 'a=2, b=3'"
+    report = run_check(home, write_notebook(home, ADD.replace("%%mcp_tool --read-only", line)))
+    [row] = [each.split() for each in report.stdout.splitlines() if each.startswith("add ")]
+    assert row[2] == "6"
 
 
 @pytest.mark.slow

@@ -3,10 +3,10 @@ import json
 import re
 from pathlib import Path
 
-import nbformat
 import pytest
 from live import Link, kernel_env, live_kernel, record_of
 from msgspec import structs
+from notebook_files import write_notebook
 
 import mcp_notebook
 from mcp_notebook._version import __version__
@@ -19,7 +19,6 @@ from mcp_notebook.errors import (
     AmbiguousTool,
     ConsentDenied,
     InvalidArguments,
-    KernelGone,
     NotebookError,
     UnknownTool,
 )
@@ -249,10 +248,6 @@ async def test_a_text_means_what_the_schema_allows(settings, capsys, text, got):
     assert got in await _echo(settings, capsys, (name, value))
 
 
-async def test_arguments_as_values_are_passed_as_they_are(settings, capsys):
-    assert "('5', 6," in await _echo(settings, capsys, text="5", number=6)
-
-
 @pytest.mark.parametrize(
     ("progress", "shown"),
     [
@@ -273,15 +268,6 @@ async def test_an_argument_given_twice_is_refused(settings):
 
 
 # -- call: answers ---------------------------------------------------------------------------------
-
-
-async def test_a_wrong_argument_is_answered_on_stderr(settings, capsys):
-    call = ToolCall(tool="echo", texts=[("number", "many")])
-    assert not await call_tool(settings, call)
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert "number" in said.err
-    assert "many" in said.err
 
 
 async def test_a_tool_that_fails_is_answered_on_stderr(settings, capsys):
@@ -385,38 +371,17 @@ async def test_a_notebook_that_is_not_open_is_run_for_the_one_call(home, capsys,
     assert list_live_records(settings.records_folder) == ()
 
 
-async def test_the_name_of_a_file_that_is_not_open_suggests_the_file(home, monkeypatch):
-    (home / "weather.ipynb").touch()
-    monkeypatch.chdir(home)
-    with pytest.raises(NotebookError, match=r"Did you mean 'weather.ipynb'\?"):
-        await list_tools(Settings(home=home / "state"), Path("weather"))
-
-
 async def test_a_notebook_that_does_not_exist_is_not_said_to_be_run(home, capsys):
     with pytest.raises(NotebookError, match="does not exist"):
         await list_tools(Settings(home=home / "state"), home / "nope.ipynb")
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("forked_kernels")
-async def test_a_kernel_of_our_own_that_dies_is_told_with_its_status(home, monkeypatch):
-    for name, value in kernel_env(home).items():
-        monkeypatch.setenv(name, value)
-    leave = "%%mcp_tool\nimport os\ndef leave() -> None:\n    os._exit(3)"
-    cells = [nbformat.v4.new_code_cell(cell) for cell in ("%load_ext mcp_notebook", leave)]
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), home / "sums.ipynb")
-    call = ToolCall(tool="leave", notebook=home / "sums.ipynb")
-    with pytest.raises(KernelGone, match="'sums' ended with exit status 3, and the call was lost"):
-        await call_tool(Settings(home=home / "state"), call)
-
-
 @pytest.mark.usefixtures("forked_kernels")
 async def test_a_notebook_that_is_run_leaves_its_schemas_for_the_next_start(home):
     path = home / "sums.ipynb"
     tool = '%%mcp_tool\ndef add(a: int, b: int = 2):\n    "Add."\n    return a + b'
-    cells = [nbformat.v4.new_code_cell(cell) for cell in ("%load_ext mcp_notebook", tool)]
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    write_notebook(path, "%load_ext mcp_notebook", tool)
     settings = Settings(home=home / ".mcp-notebook")
     await list_tools(settings, path)
     (schema,) = settings.schemas_folder.iterdir()

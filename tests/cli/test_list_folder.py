@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from served_folder import LOAD, PID, write
+from notebook_files import write_notebook
+from served_folder import LOAD, PID
 from typer.testing import CliRunner
 
 from mcp_notebook.bridge.headless.notebook_reader import describe_code, read_notebook
@@ -23,9 +24,9 @@ def folder(home, monkeypatch):
     """A folder with a notebook that has run, one that has not, and what is left out."""
     monkeypatch.setenv("HOME", str(home))
     folder = home / "work"
-    path = write(folder / "sales.ipynb", LOAD, PID)
+    path = write_notebook(folder / "sales.ipynb", LOAD, PID)
     keep_offer(home / ".mcp-notebook", path, describe_code(read_notebook(path)[1]), "sales", [TOP])
-    write(folder / "sub" / "new.ipynb", LOAD, PID, title="# What is new")
+    write_notebook(folder / "sub" / "new.ipynb", LOAD, PID, title="# What is new")
     (folder / "broken.ipynb").write_text("{")
     return folder
 
@@ -59,9 +60,3 @@ def test_programs_get_the_same_as_json(folder):
 def test_a_folder_that_declares_nothing_says_what_to_do(home):
     said = _list("--notebook", str(home))
     assert "No notebook in this folder declares a tool. Put `%load_ext mcp_notebook`" in said.stderr
-
-
-def test_replicas_are_for_files(folder):
-    said = CliRunner().invoke(main.app, ["serve", str(folder), "--replicas", "2"])
-    assert said.exit_code == 2
-    assert "name their files" in " ".join(said.stderr.replace("│", "").split())

@@ -1,4 +1,4 @@
-"""`mcp-notebook call --stop`: which call is meant, what is listed, what is said."""
+"""`mcp-notebook stop`: which call is meant, what is listed, what is said."""
 
 import re
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from live import Link, live_kernel, record_of, text_of
 from msgspec import structs
 
 from mcp_notebook.cli import main
-from mcp_notebook.cli.call import REASON, stop_call
+from mcp_notebook.cli.stop import REASON, stop_call
 from mcp_notebook.discovery.record_ids import make_id
 from mcp_notebook.discovery.records import list_live_records, write_record
 from mcp_notebook.errors import CallError
@@ -117,7 +117,7 @@ async def test_without_calls_there_is_nothing_to_list(settings, capsys):
 
 def test_the_command_ends_with_a_failure_if_there_is_no_such_call(settings, monkeypatch, capsys):
     monkeypatch.setenv("MCP_NOTEBOOK_HOME", str(settings.home))
-    monkeypatch.setattr("sys.argv", ["mcp-notebook", "call", "--stop", "12"])
+    monkeypatch.setattr("sys.argv", ["mcp-notebook", "stop", "12"])
     with pytest.raises(SystemExit) as end:
         main.main()
     assert end.value.code == 1

@@ -84,13 +84,6 @@ def test_a_token_for_the_metrics_is_told_to_be_for_nothing_else(run, tmp_path):
     assert [token["metrics"] for token in json.loads(run("list", "--json").stdout)] == [True]
 
 
-def test_without_tokens_the_list_says_how_to_add_one(run):
-    listed = run("list")
-    assert listed.stdout == ""
-    assert "mcp-notebook token add NAME" in listed.stderr
-    assert json.loads(run("list", "--json").stdout) == []
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes")
 def test_a_token_can_go_to_a_private_file_and_to_nothing_else(run, tmp_path):
     file = tmp_path / "ci's.token"
@@ -115,14 +108,6 @@ def test_a_token_that_could_not_be_saved_is_not_made(run, tmp_path, file, reason
     assert "--save" in str(refused.exception)
     assert json.loads(run("list", "--json").stdout) == []
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_rotated_token_is_a_new_one_and_a_removed_one_is_gone(run):
-    old, new = run("add", "ci").stdout, run("rotate", "ci").stdout
-    assert TOKEN.fullmatch(new)
-    assert old != new
-    assert "Removed the token 'ci'." in run("remove", "ci").stderr
-    assert "tokens: none" in str(run("remove", "ci", code=1).exception)
 
 
 @pytest.mark.parametrize(
@@ -153,13 +138,3 @@ def test_the_list_says_which_tokens_others_may_know(run, home):
     assert json.loads(run("list", "--json").stdout)[0]["void"]
     run("rotate", "ci")
     assert "void" not in run("list").stdout
-
-
-def test_names_are_completed(run):
-    for name in ("ci", "cron", "ann"):
-        run("add", name)
-    words = {"_MCP_NOTEBOOK_COMPLETE": "complete_bash", "COMP_CWORD": "3"}
-    for verb in ("remove", "rotate"):
-        env = words | {"COMP_WORDS": f"mcp-notebook token {verb} c"}
-        answer = CliRunner().invoke(main.app, [], env=env, prog_name="mcp-notebook")
-        assert answer.stdout.split() == ["ci", "cron"]

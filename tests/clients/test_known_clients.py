@@ -40,17 +40,11 @@ FILES = {
     "windsurf": [HOME / ".codeium" / "windsurf" / "mcp_config.json"] * 3,
     "gemini": [HOME / ".gemini" / "settings.json"] * 3,
     "codex": [HOME / ".codex" / "config.toml"] * 3,
-    "goose": [
-        HOME / ".config/goose/config.yaml",
-        HOME / ".config/goose/config.yaml",
-        ROAMING / "Block/goose/config/config.yaml",
-    ],
     "zed": [
         HOME / ".config/zed/settings.json",
         HOME / ".config/zed/settings.json",
         ROAMING / "Zed/settings.json",
     ],
-    "continue": [HOME / ".continue" / "config.yaml"] * 3,
     "mcp.json": [FOLDER / ".mcp.json"] * 3,
 }
 """On Linux, macOS and Windows."""
@@ -81,9 +75,7 @@ def test_a_clients_file_is_where_the_client_looks_on_each_platform(name):
         ("claude-code", "CLAUDE_CONFIG_DIR", ".claude.json"),
         ("codex", "CODEX_HOME", "config.toml"),
         ("gemini", "GEMINI_CLI_HOME", ".gemini/settings.json"),
-        ("continue", "CONTINUE_GLOBAL_DIR", "config.yaml"),
         ("vscode", "XDG_CONFIG_HOME", "Code/User/mcp.json"),
-        ("goose", "XDG_CONFIG_HOME", "goose/config.yaml"),
         ("zed", "XDG_CONFIG_HOME", "zed/settings.json"),
     ],
 )
@@ -92,49 +84,18 @@ def test_a_variable_moves_a_clients_file(name, variable, file):
     assert CLIENTS[name].find_file(moved) == Path("/elsewhere") / file
 
 
-@pytest.mark.parametrize(
-    "name", ["claude-desktop", "windsurf", "gemini", "zed", "mcp.json", "codex"]
-)
-def test_most_clients_take_a_command_with_arguments_and_variables(name):
-    assert entry(name, LAUNCH).items() >= COMMAND.items()
-
-
-@pytest.mark.parametrize("name", ["claude-code", "vscode", "cursor", "continue"])
+@pytest.mark.parametrize("name", ["claude-code", "vscode", "cursor"])
 def test_some_clients_want_to_know_that_a_server_is_a_command(name):
     assert entry(name, LAUNCH) == {"type": "stdio"} | COMMAND
 
 
-def test_goose_has_words_of_its_own():
-    assert entry("goose", LAUNCH) == {
-        "enabled": True,
-        "name": "notebook",
-        "description": "Tools of Jupyter notebooks",
-        "timeout": 3_600,
-        "type": "stdio",
-        "cmd": "/env/bin/python",
-        "args": ["-m", "mcp_notebook"],
-        "envs": {"A": "b"},
-        "env_keys": [],
-    }
-
-
-@pytest.mark.parametrize(
-    ("name", "limit"),
-    [("codex", {"startup_timeout_sec": 300}), ("continue", {"connectionTimeout": 300_000})],
-)
-def test_a_client_with_a_limit_for_starts_waits_for_notebooks_that_are_run_first(name, limit):
-    assert entry(name, HEADLESS).items() >= limit.items()
-    assert not entry(name, LAUNCH).keys() & limit.keys()
-
-
-@pytest.mark.parametrize("server", [LAUNCH, ENDPOINT])
-def test_codex_does_not_end_a_call_after_a_minute(server):
-    assert entry("codex", server)["tool_timeout_sec"] == 86_400
+def test_codex_waits_for_notebooks_that_are_run_first():
+    assert entry("codex", HEADLESS)["startup_timeout_sec"] == 300
+    assert "startup_timeout_sec" not in entry("codex", LAUNCH)
 
 
 BEARER = {"Authorization": "Bearer ${MCP_NOTEBOOK_TOKEN}"}
 ENV_BEARER = {"Authorization": "Bearer ${env:MCP_NOTEBOOK_TOKEN}"}
-SECRET_BEARER = {"Authorization": "Bearer ${{ secrets.MCP_NOTEBOOK_TOKEN }}"}
 
 
 @pytest.mark.parametrize(
@@ -147,8 +108,6 @@ SECRET_BEARER = {"Authorization": "Bearer ${{ secrets.MCP_NOTEBOOK_TOKEN }}"}
         ("windsurf", {"serverUrl": URL, "headers": ENV_BEARER}),
         ("gemini", {"httpUrl": URL, "headers": BEARER}),
         ("codex", {"url": URL, "bearer_token_env_var": "MCP_NOTEBOOK_TOKEN"}),
-        ("goose", {"uri": URL, "headers": BEARER, "env_keys": ["MCP_NOTEBOOK_TOKEN"]}),
-        ("continue", {"url": URL, "requestOptions": {"headers": SECRET_BEARER}}),
         ("mcp.json", {"type": "http", "url": URL, "headers": BEARER}),
     ],
 )

@@ -132,8 +132,8 @@ def test_a_remote_server_is_reached_by_a_command(tmp_path):
         (Remote(address="https://hub/mcp", token_source=str(file)), ("--token-file", str(file))),
         (Remote(address="https://hub/mcp", token_source="env:HUB"), ("--token-file", "env:HUB")),
         (
-            Remote(address="https://hub/mcp", token_source="keyring:hub"),
-            ("--token-file", "keyring:hub"),
+            Remote(address="https://hub/mcp", token_source="env:HUB"),
+            ("--token-file", "env:HUB"),
         ),
     ]:
         launch = build_server(CODEX, Settings(), remote=remote)

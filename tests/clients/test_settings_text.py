@@ -8,23 +8,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_notebook.clients.known_clients import CLIENTS
-from mcp_notebook.clients.rendering import name_entry, render_document
+from mcp_notebook.clients.rendering import render_document
 from mcp_notebook.clients.servers import build_launch
 from mcp_notebook.clients.settings_text import (
     add_entry,
     find_entry,
-    list_entries,
     remove_entry,
 )
 from mcp_notebook.settings.settings import Settings
 
-CURSOR, CODEX, GOOSE, CONTINUE = (CLIENTS[n] for n in ("cursor", "codex", "goose", "continue"))
-WRITTEN = [client for client in CLIENTS.values() if not client.is_pasted]
+CURSOR, CODEX = CLIENTS["cursor"], CLIENTS["codex"]
+WRITTEN = list(CLIENTS.values())
 EACH = pytest.mark.parametrize("client", WRITTEN, ids=lambda client: client.name)
 
 
 def make_entry(client, name="notebook"):
-    return name_entry(client, client.make_entry(build_launch(client, Settings())), name)
+    return client.make_entry(build_launch(client, Settings()))
 
 
 def add(client, text, name="notebook"):
@@ -141,28 +140,6 @@ def test_json_that_has_servers_is_as_before_once_ours_is_removed(text):
 def test_all_of_a_toml_text_stays_with_its_comments(text):
     removed = check(CODEX, text)
     assert removed == text or not text.strip()
-
-
-@pytest.mark.parametrize("client", [GOOSE, CONTINUE], ids=lambda client: client.name)
-def test_servers_in_yaml_are_found(client):
-    text = render_document(client, make_entry(client), "notebook")
-    assert find_entry(client, text, "notebook") == make_entry(client)
-    assert find_entry(client, text, "other") is None
-    assert list_entries(client, "# empty\n") == {}
-
-
-@pytest.mark.parametrize(
-    ("client", "text", "problem"),
-    [
-        (GOOSE, "a: [\n", "is not valid YAML: line 2: "),
-        (GOOSE, "extensions: 1\n", "has a member 'extensions' that is not an object"),
-        (GOOSE, "a: \x07\n", "is not valid YAML: "),
-        (CONTINUE, "mcpServers: {}\n", "has a member 'mcpServers' that is not a list"),
-    ],
-)
-def test_what_is_wrong_with_yaml_is_said(client, text, problem):
-    with pytest.raises(ValueError, match=problem):
-        list_entries(client, text)
 
 
 @EACH

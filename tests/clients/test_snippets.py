@@ -4,24 +4,22 @@ import json
 import subprocess
 import sys
 import tomllib
-from dataclasses import replace
 from pathlib import Path
 from shutil import which
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_notebook.clients.client import Endpoint, Launch, Machine
 from mcp_notebook.clients.known_clients import CLIENTS
-from mcp_notebook.clients.rendering import name_entry, render_document
+from mcp_notebook.clients.rendering import render_document
 from mcp_notebook.clients.snippets import format_install_command, render_snippet
 from mcp_notebook.settings.settings import Settings
 
 URL = "http://127.0.0.1:8791/mcp"
 MACHINE = Machine(platform="linux", home=Path("/home/ada"), folder=Path("/work"), env={})
-READERS = {"json": json.loads, "toml": tomllib.loads, "yaml": yaml.safe_load}
+READERS = {"json": json.loads, "toml": tomllib.loads}
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 LAUNCHES = st.builds(
     Launch,
@@ -34,11 +32,10 @@ LAUNCHES = st.builds(
 
 def read(client, text):
     """Return the entries by their names."""
-    servers = READERS[client.syntax](text)[client.section]
-    return {entry["name"]: entry for entry in servers} if client.is_list else servers
+    return READERS[client.syntax](text)[client.section]
 
 
-ONE_OF_EACH_SYNTAX = ("vscode", "codex", "goose", "continue")
+ONE_OF_EACH_SYNTAX = ("vscode", "codex")
 
 
 @pytest.mark.parametrize(
@@ -51,7 +48,7 @@ ONE_OF_EACH_SYNTAX = ("vscode", "codex", "goose", "continue")
 )
 @given(launch=LAUNCHES)
 def test_what_is_shown_is_a_valid_file_with_the_entry(client, launch):
-    entry = name_entry(client, client.make_entry(launch), "weather")
+    entry = client.make_entry(launch)
     assert read(client, render_document(client, entry, "weather")) == {"weather": entry}
 
 
@@ -73,24 +70,6 @@ def test_a_variable_that_a_client_reads_is_to_be_set_first():
     assert first.startswith("Set MCP_NOTEBOOK_TOKEN where Cursor is started: ")
     assert first.endswith("The token is in the file token.")
     assert second == CLIENTS["cursor"].next_step
-
-
-def test_lines_to_paste_into_yaml_come_with_what_is_there_already(tmp_path):
-    machine = replace(MACHINE, home=tmp_path)
-    launch = Launch(command="py", arguments=(), env={}, runs_notebooks=False)
-
-    def steps():
-        return render_snippet(CLIENTS["continue"], launch, machine).steps[:-1]
-
-    file = CLIENTS["continue"].find_file(machine)
-    file.parent.mkdir()
-    assert steps() == ()
-    file.with_name("config.json").write_text('{"models": [1]}')
-    (step,) = steps()
-    assert f"its settings in {file.with_name('config.json')}, and ignores them once {file}" in step
-    file.write_text("models: []\n")
-    (step,) = steps()
-    assert "already has (`name`, `version`, `schema`, `mcpServers`)." in step
 
 
 def test_a_kernel_loads_no_library_for_it():

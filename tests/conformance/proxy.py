@@ -1,23 +1,11 @@
-"""A loopback proxy that adds a header to every request, for programs that cannot send it.
-
-It can also note what passes.
-"""
+"""A loopback proxy that adds a header to every request, for programs that cannot send it."""
 
 import socket
 import socketserver
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from threading import Thread
 from urllib.parse import urlsplit
-
-
-@dataclass
-class Passed:
-    """What has passed on one connection: its one request, and the answer."""
-
-    request: bytearray = field(default_factory=bytearray)
-    answer: bytearray = field(default_factory=bytearray)
 
 
 class _Handler(socketserver.StreamRequestHandler):
@@ -33,31 +21,26 @@ class _Handler(socketserver.StreamRequestHandler):
             # One request a connection: a second head in it would pass without the header.
             if not line.lower().startswith(b"connection:"):
                 head.append(line)
-        self._passed = Passed(bytearray(b"".join([*head, b"\r\n"])))
-        self.server.passed.append(self._passed)
         head += [self.server.header, b"Connection: close\r\n", b"\r\n"]
         with socket.create_connection(self.server.behind) as behind:
             behind.sendall(b"".join(head))
             answering = Thread(target=self._answer, args=(behind,))
             answering.start()
-            _pass(self.rfile.read1, behind.sendall, self._passed.request)
+            _pass(self.rfile.read1, behind.sendall)
             with suppress(OSError):
                 behind.shutdown(socket.SHUT_RDWR)
             answering.join()
 
     def _answer(self, behind: socket.socket) -> None:
-        _pass(behind.recv, self.connection.sendall, self._passed.answer)
+        _pass(behind.recv, self.connection.sendall)
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_RDWR)
 
 
-def _pass(
-    receive: Callable[[int], bytes], send: Callable[[bytes], object], passed: bytearray
-) -> None:
+def _pass(receive: Callable[[int], bytes], send: Callable[[bytes], object]) -> None:
     """Pass on what comes at once, until one side has gone."""
     with suppress(OSError):
         while data := receive(65536):
-            passed += data
             send(data)
 
 
@@ -68,25 +51,17 @@ class _Proxy(socketserver.ThreadingTCPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.behind = behind
         self.header = f"{header}\r\n".encode()
-        self.passed: list[Passed] = []
 
 
 @contextmanager
 def adding(header: str, url: str) -> Iterator[str]:
     """Return an address that is `url` with a header added to each request."""
-    with noting(header, url) as (address, _):
-        yield address
-
-
-@contextmanager
-def noting(header: str, url: str) -> Iterator[tuple[str, list[Passed]]]:
-    """Return such an address, and what passes there."""
     parts = urlsplit(url)
     with _Proxy((parts.hostname, parts.port), header) as proxy:
         thread = Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         try:
-            yield f"http://127.0.0.1:{proxy.server_address[1]}{parts.path}", proxy.passed
+            yield f"http://127.0.0.1:{proxy.server_address[1]}{parts.path}"
         finally:
             proxy.shutdown()
             thread.join()

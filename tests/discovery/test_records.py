@@ -57,10 +57,6 @@ def test_a_written_record_is_found_and_a_removed_one_is_not(tmp_path):
     assert discovery.list_live_records(tmp_path) == ()
 
 
-def test_a_folder_that_does_not_exist_holds_no_records(tmp_path):
-    assert discovery.list_live_records(tmp_path / "none") == ()
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes")
 def test_records_and_their_folder_are_the_users_alone(tmp_path):
     folder = tmp_path / "home" / "kernels"
@@ -164,11 +160,6 @@ def test_a_dead_record_that_its_successor_has_replaced_is_not_pruned(tmp_path, d
 def test_another_process_with_the_same_pid_is_not_the_kernel(later):
     record = make_record(started=discovery.read_start_time(os.getpid()) + later)
     assert not discovery.is_alive(record)
-
-
-def test_a_clock_that_was_set_does_not_make_a_kernel_dead():
-    record = make_record(started=discovery.read_start_time(os.getpid()) + 3)
-    assert discovery.is_alive(record)
 
 
 def test_a_zombie_is_dead():
@@ -344,13 +335,6 @@ def test_a_name_is_one_line_without_colours():
         == "?[31mAugust?säles" + "xxx"
     )
     assert len(make_record(name="x" * 300).name) == 255
-
-
-def test_members_of_a_newer_version_are_ignored(tmp_path):
-    record = make_record()
-    path = discovery.write_record(tmp_path, record)
-    path.write_text(path.read_text().replace("{", '{"colour": "green",', 1))
-    assert discovery.list_live_records(tmp_path) == (record,)
 
 
 @pytest.mark.skipif(

@@ -29,22 +29,20 @@ NOT_RUN = {
     r"python3 -m venv .*": "makes an environment, as .ci/run does",
     r"pip install .*": "reads the network; .ci/run runs the README's two lines",
     r"uvx .*": "reads the network; .ci/one-line runs it with a wheel",
-    r"pytest --mcp-notebook .*": "tests/check/test_pytest_plugin.py does, on a notebook of its own",
     r"npx .*": "reads the network; tests/conformance runs the Inspector",
     r"claude mcp add(-json)? .*": "needs Claude Code; its arguments are checked here",
     r"mcp-notebook bundle .*": "reads the network; .ci/one-line runs it",
     r"mcp-notebook demo": "needs JupyterLab; tests/browser/test_demo.py has it",
     r"mcp-notebook doctor.*": "needs a client; tests/doctor/test_examination.py has one",
-    r"mcp-notebook skill export.*": "writes files; tests/cli/test_skill.py does",
     r"mcp-notebook (un)?install (?!.*--print).*": "changes a file; tests/cli/test_install.py does",
     r"mcp-notebook token (remove|rotate) .*": "needs a token; tests/cli/test_token.py runs both",
-    r"mcp-notebook call --stop .+": "needs a call that runs; tests/cli/test_stop_call.py has one",
+    r"mcp-notebook stop .+": "needs a call that runs; tests/cli/test_stop_call.py has one",
     r"export OTEL_.*": "needs a collector; tests/e2e/test_traces.py has one of its own",
     r"python tests/(?:benchmarks|evals)/.*": "takes minutes, and reads the network at first",
     r"python docs/make_performance.py": "tests/docs/test_performance.py compares what it makes",
     r"mcp-notebook connect .*": "needs a server; tests/bridge/connect has its own",
-    r"keyring set .*": "asks for a secret; tests/bridge/connect has a keyring of its own",
     r"export MCP_NOTEBOOK_ALLOWED_.*": "needs a proxy; tests/bridge/access/test_gate.py is one",
+    r"export MCP_NOTEBOOK_LIMITS=.*": "tests/settings has it",
     r"mcp-notebook (serve|stdio)( .*)?": "runs until it is stopped; tests/e2e runs both",
 }
 """Lines for a shell that are checked only as far as our command's own arguments go, with why."""
@@ -105,24 +103,24 @@ TOOLS = {
     "getting-started.md": "plot_rain",
     "guides/ask-the-user.md": "plot_rain, drop_year, forget_year",
     "guides/checking-tools.md": "plot_rain, uptime",
-    "guides/clusters.md": "plot_rain, rain_interval, wettest",
-    "guides/custom-types.md": "plot_rain, summer",
-    "guides/data-for-programs.md": "plot_rain, extremes",
     "guides/declaring-tools.md": (
         "plot_rain, warm_days, log_in, count_rows, count_rows_online, compare_rain, rain_in, "
         "diary_add, lookup"
     ),
     "guides/live-views.md": "plot_rain, weather_days, yearly_rain",
-    "guides/long-calls.md": ("plot_rain, mean_rain, wettest_weeks, wettest_days, median_high"),
-    "guides/prompts.md": "plot_rain, rainy_year, odd_days, explain_column, one_day",
-    "guides/recipes.md": ("plot_rain, wet_days, predict_temp_max, monthly_mean, train, forecast"),
-    "guides/resources-and-skills.md": (
-        "plot_rain, data_orders, frame, weekly-report/SKILL.md, compare-regions/SKILL.md"
+    "guides/long-calls.md": (
+        "plot_rain, mean_rain, wettest_weeks, train, wettest_days, median_high"
     ),
-    "guides/results.md": "plot_rain, report, wettest_day",
+    "guides/prompts-and-resources.md": (
+        "plot_rain, rainy_year, odd_days, explain_column, one_day, data_orders, frame, "
+        "weekly-report/SKILL.md, compare-regions/SKILL.md"
+    ),
+    "guides/results.md": "plot_rain, report, extremes, wettest_day, summer",
     "guides/watching-calls.md": "plot_rain",
     "operate/observability.md": "plot_rain, price",
-    "your-own-data.md": "plot_rain, describe_orders, revenue, plot_revenue",
+    "your-own-data.md": (
+        "plot_rain, describe_orders, revenue, plot_revenue, orders_of, predict_quantity"
+    ),
 }
 """What each page with Python blocks declares, after the README's cells."""
 
@@ -141,17 +139,6 @@ EXAMPLES = {
         ("drop_year year=2012", "only an MCP client has a user to ask"),
         ("forget_year year=2012", "2012 is removed; 1,095 days are left."),
     ],
-    "guides/clusters.md": [
-        ("wettest days=2", "[54.1,55.9]"),
-        ("rain_interval rounds=100", "2.68 to 3.33 mm"),
-    ],
-    "guides/custom-types.md": [
-        ("summer year=2015", "Summer of 2015"),
-        ("summer year=2015", "sun,71"),
-    ],
-    "guides/data-for-programs.md": [
-        ("extremes year=2012", '"coldest":-3.3'),
-    ],
     "guides/declaring-tools.md": [
         ('compare_rain {"days": [{"day": "2012-01-01", "mm": 5}]}', "5.0"),
         (
@@ -167,7 +154,7 @@ EXAMPLES = {
         ("rain_in year=2014", "1233 mm on 150 days"),
         ("diary_add note=dry", "1"),
         ("lookup weather=rain temp_max=35.6", "precipitation"),
-        ("lookup", "at least 1"),
+        ("lookup", "minProperties"),
         ("warm_days kind=sun above=33", "15"),
         ("warm_days above=hot", "above"),
         ("warm_days below=3", "below"),
@@ -179,46 +166,39 @@ EXAMPLES = {
     "guides/long-calls.md": [
         ("mean_rain year=2015", "3.12 mm, from 2."),
         ("wettest_weeks years=20", "mm or more in one year out of ten"),
+        ("train epochs=10", "The root mean square error is"),
         ('median_high {"data": [1, 2, 4]}', "2"),
     ],
-    "guides/prompts.md": [
+    "guides/prompts-and-resources.md": [
         ("rainy_year year=2014", 'like `{"mm": 1100}`'),
         ("odd_days year=2014 most=2", "What is odd about them?"),
         ("explain_column column=wind", "the column `wind` of"),
         ("one_day year=2014 day=2014-01-01", "of 2014-01-01 by"),
-    ],
-    "guides/recipes.md": [
-        ("wet_days kind=snow above=20", "23.9"),
-        ("predict_temp_max precipitation=0 temp_min=10 wind=2", "2"),
-        ("predict_temp_max precipitation=0 temp_min=100 wind=2", "temp_min"),
-        ("monthly_mean column=precipitation year=2014", "10,5.532258"),
-        ("train epochs=10", "The root mean square error is"),
-    ],
-    "guides/resources-and-skills.md": [
         ("data_orders", "EU,3"),
         ("frame name=orders rows=1", '"revenue":3'),
     ],
     "guides/results.md": [
         ("wettest_day year=2012", "19 November 2012"),
         ("report year=1815", "There is no data for 1815: ask for 2012 to 2015."),
+        ("extremes year=2012", '"coldest":-3.3'),
+        ("summer year=2015", "Summer of 2015"),
+        ("summer year=2015", "92 days"),
     ],
     "your-own-data.md": [
         ("describe_orders", "6 orders from 09 January 2026 to 28 March 2026"),
         ("revenue by=product since=2026-02-01", "tent"),
         ("revenue by=month", "allowed: 'country' | 'product'"),
+        ("orders_of country=Kenya least=100", "229"),
+        ("predict_quantity price=39", "4.7"),
+        ("predict_quantity price=1000", "price"),
     ],
 }
 """Calls of each page's tools, and what the answer contains."""
 
 
 IN_DEFAULT_RUN = {"getting-started.md", "guides/declaring-tools.md", "guides/results.md"}
-MARKS = {page: [pytest.mark.slow] for page in TOOLS.keys() - IN_DEFAULT_RUN} | {
-    "guides/clusters.md": [pytest.mark.slow, pytest.mark.needs("distributed")],
-    "guides/recipes.md": [pytest.mark.slow, pytest.mark.needs("polars")],
-}
+MARKS = {page: [pytest.mark.slow] for page in TOOLS.keys() - IN_DEFAULT_RUN}
 """For the tests of a page's tools."""
-IN_NO_EXTRA = {"guides/recipes.md": "sklearn"}
-"""Libraries that a page's tools use and no extra brings; .ci/other-libraries runs these pages."""
 
 
 @pytest.mark.parametrize(
@@ -233,8 +213,6 @@ IN_NO_EXTRA = {"guides/recipes.md": "sklearn"}
     ],
 )
 def test_a_page_offers_its_tools_and_they_answer_as_the_text_says(run_page, page, line, shown):
-    if page in IN_NO_EXTRA:
-        pytest.importorskip(IN_NO_EXTRA[page])
     assert shown in run_page(page).ok(line).text
 
 
@@ -277,7 +255,7 @@ def _parse(arguments):
         name = words.pop(0)
         verb = verb.commands[name]
         verb = verb.load() if hasattr(verb, "load") else verb
-    if "--help" not in words and not hasattr(verb, "commands"):
+    if words and "--help" not in words and not hasattr(verb, "commands"):  # else only its name
         verb.make_context(name, words)
 
 
@@ -312,7 +290,7 @@ def test_each_client_configuration_over_http_has_our_default_address_and_sends_t
 def test_every_line_for_a_shell_is_run_or_has_a_reason_not_to_be():
     for line in _to_run():
         assert re.match(
-            r"mcp-notebook (list|call|check|settings|token|audit|install \S+ --print)\b"
+            r"mcp-notebook (list|call|check|stop|token|audit|install \S+ --print)\b"
             r"|jupyter trust\b",
             line,
         ), line

@@ -1,4 +1,4 @@
-"""The page of versions: they are those of pyproject.toml, of the code and of the SDK."""
+"""The versions that the site names are those of pyproject.toml, of the code and of the SDK."""
 
 import re
 import tomllib
@@ -8,7 +8,7 @@ from mcp_types.version import SUPPORTED_PROTOCOL_VERSIONS
 
 from mcp_notebook.wire.messages import PROTOCOL_VERSION
 
-TEXT = page("operate/compatibility.md").text
+TEXT = page("operate/index.md").text
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 

@@ -1,8 +1,8 @@
-"""The contributors' guide and the architecture page name what the tree has."""
+"""The contributors' guide names what the tree has."""
 
 import re
 
-from documents import ROOT, Document, page
+from documents import ROOT, Document
 
 PACKAGE = ROOT / "mcp_notebook"
 CONTRIBUTING = Document(ROOT / "CONTRIBUTING.md")
@@ -29,11 +29,3 @@ def test_the_walk_of_a_call_names_a_module_at_each_step():
     assert len(steps) >= 8
     for step in steps:
         assert re.search(r"`(kernel|bridge)/[\w/]+(\.py|/)`", step), step
-
-
-def test_the_architecture_page_shows_every_room():
-    shown = re.findall(r"automodule:: ([\w.]+)", page("contribute/architecture.md").text)
-    rooms = {
-        ".".join(folder.parent.relative_to(ROOT).parts) for folder in PACKAGE.rglob("__init__.py")
-    } - {"mcp_notebook", "mcp_notebook.wire"}  # that one has a page of its own
-    assert sorted(shown) == sorted(rooms)

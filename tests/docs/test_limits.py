@@ -2,20 +2,21 @@
 
 from documents import page
 
-from mcp_notebook.bridge.access import refusals
-from mcp_notebook.bridge.server.lists.resources import MAX_READ as MAX_RESOURCE
+from mcp_notebook.bridge.server.resources.resources import MAX_READ as MAX_RESOURCE
 from mcp_notebook.bridge.transports import connections
 from mcp_notebook.bridge.transports.http_connection import (
     MAX_HEAD,
     MAX_HEADERS,
     PROGRESS_TIMEOUT,
 )
-from mcp_notebook.kernel.results.files import data_files, file_contents, returned_files
+from mcp_notebook.kernel.results.blocks.budget import Budget
+from mcp_notebook.kernel.results.files import file_contents, returned_files
 from mcp_notebook.kernel.safe.foreign_code import CONVERSION_SECONDS
 from mcp_notebook.settings.settings import Settings
 
 TEXT = page("operate/limits.md").text
 SETTINGS = Settings.from_environment({})
+BUDGET = Budget()
 
 
 def check_page(*said):
@@ -27,28 +28,14 @@ def mebibytes(size):
     return f"{size // 2**20} MiB" if size >= 2**20 else f"{size // 2**10} KiB"
 
 
-def test_the_figures_for_files_are_those_of_the_code():
-    check_page(
-        f"read as data | {mebibytes(data_files.MAX_FILE)};",
-        f"a spreadsheet {mebibytes(data_files.MAX_SHEETS_FILE)} |",
-        f"(Parquet with pandas, `.npz`, spreadsheets) | {mebibytes(data_files.MAX_UNPACKED)} |",
-        f"rows | {data_files.MAX_ROWS:,} |",
-        f"a picture | {mebibytes(file_contents.MAX_IMAGE)} |",
-        f"are converted | {mebibytes(file_contents.MAX_CONVERTED)} |",
-        f"can be read by a link | {mebibytes(file_contents.MAX_READ)} |",
-        f"of a list or dict | {returned_files.MAX_FILES} |",
-    )
-
-
 def test_the_figures_for_results_and_calls_are_those_of_the_code():
     check_page(
-        f"{SETTINGS.max_result_chars:,} characters (`max_result_chars`",
-        f"{SETTINGS.max_picture_side:,} pixels on the longer side (`max_picture_side`)",
-        f"{mebibytes(SETTINGS.max_picture_bytes)} (`max_picture_bytes`)",
-        f"{SETTINGS.max_pictures} (`max_pictures`)",
-        f"{mebibytes(SETTINGS.max_result_bytes)} (`max_result_bytes`)",
-        f"{SETTINGS.max_table_rows} rows (`max_table_rows`)",
-        f"{SETTINGS.max_structured_chars:,} characters of JSON (`max_structured_chars`)",
+        f"a picture {mebibytes(file_contents.MAX_IMAGE)}, HTML and SVG "
+        f"{mebibytes(file_contents.MAX_CONVERTED)}, {returned_files.MAX_FILES} paths of a list",
+        f"text | {SETTINGS.max_result_chars:,} characters |",
+        f"{BUDGET.pictures}, of {BUDGET.picture_side:,} pixels on the longer side |",
+        f"documents together | {mebibytes(BUDGET.result_bytes)}, because",
+        f"a table | {BUDGET.table_rows} rows and {6 * BUDGET.table_rows} cells |",
         f"{mebibytes(SETTINGS.max_resource_bytes)} of memory (`max_resource_bytes`)",
         f"`resources/read` returns up to {mebibytes(MAX_RESOURCE)} of an original",
         f"Up to {SETTINGS.max_waiting_calls} calls run or wait in a kernel (`max_waiting_calls`)",
@@ -59,13 +46,11 @@ def test_the_figures_for_connections_are_those_of_the_code():
     wait = f"{PROGRESS_TIMEOUT:g}"
     check_page(
         f"headers | {mebibytes(MAX_HEAD)}, {MAX_HEADERS} headers |",
-        f"of a body | {mebibytes(MAX_HEAD)} in a row |",
         f"request with a token | {connections.AUTH_TIMEOUT:g} seconds |",
         f"such connections | {connections.MAX_UNAUTHENTICATED}, but",
         f"a partial request | {wait} seconds, and {wait} more for each 512 KiB",
         f"does not read | {wait} seconds without progress",
         f"except you | {connections.MAX_CALLER_CONNECTIONS}, but",
-        f"refused requests | {refusals.MAX_REFUSALS_LOGGED} per minute |",
     )
 
 

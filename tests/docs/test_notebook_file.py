@@ -1,9 +1,8 @@
-"""The page about the notebook file: what outputs have, and what they never have."""
+"""The notebook file: what outputs have, and what they never have."""
 
 import json
 
 import pytest
-from documents import page
 from live import live_kernel
 
 from mcp_notebook.kernel.notebook.background_bridge import stop_bridge
@@ -59,9 +58,3 @@ def test_no_output_has_the_token_or_a_secret_argument(home, kernel):
     assert token.name in stored
     assert token.read_text(encoding="utf-8").strip() not in stored
     assert PASSWORD not in stored
-
-
-def test_the_page_names_each_verb_that_shows_something():
-    text = page("guides/notebook-file.md").text
-    for verb in ("call", "status", "log", "panel", "serve", "record"):
-        assert f"`%mcp {verb}`" in text

@@ -89,7 +89,7 @@ def test_the_options_of_the_documents_are_ones_that_the_magic_takes():
 
 
 def test_the_table_of_meta_has_every_key_of_ours():
-    rows = re.findall(r"^\| `([\w.-]+/\w+)` \|", page("reference/meta-keys.md").text, re.MULTILINE)
+    rows = re.findall(r"^\| `([\w.-]+/\w+)` \|", page("reference/options.md").text, re.MULTILINE)
     ours = [key for name, key in vars(meta_keys).items() if name.isupper() and name[0] != "_"]
     assert sorted([meta_keys.PREFIX, *rows]) == sorted(ours)
 

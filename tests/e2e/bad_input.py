@@ -211,40 +211,6 @@ def make_noise(random: Random) -> bytes:
     return random.randbytes(random.choice((1, 3, 20, 300)))
 
 
-_FRAMES = (
-    {"type": "cancel", "id": 1, "reason": "No."},
-    {"type": "answer", "id": 1, "question": 1, "action": "accept", "content": {"a": 1}},
-    {"type": "list_resources", "id": 1, "after": 0, "limit": 10},
-    {"type": "read_resource", "id": 1, "uri": "notebook://a/1", "most": 100},
-    {"type": "hello", "protocol": 1, "version": "0"},
-    {"type": "goodbye", "reason": "No."},
-    {"type": "returned", "id": 1, "content": [{"type": "text", "text": "a"}]},
-)
-
-
-def make_frame(random: Random, number: int) -> bytes:
-    """Return a frame of a bridge, most likely one with a fault."""
-    if random.random() < 0.6:
-        tool = random.choice(list(ARGUMENTS))
-        header: dict[str, Any] = {"type": "call", "tool": tool, "arguments": ARGUMENTS[tool]}
-        header |= {"progress": True, "log_level": "debug", "can_elicit": True}
-        if random.random() < 0.5:
-            header["arguments"] = spoil(random, header["arguments"])
-    else:
-        header = dict(random.choice(_FRAMES))
-    header["id"] = number
-    attachments = b""
-    if random.random() < 0.2:
-        attachments = dump(random, header.get("arguments", make_json(random)))
-        header |= {"arguments": {}, "attachments": [len(attachments)]}
-    if random.random() < 0.4:
-        header = spoil(random, header)
-    body = dump(random, header)
-    if random.random() < 0.1:
-        attachments = spoil_bytes(random, attachments)
-    return len(body).to_bytes(4, "big") + body + attachments
-
-
 _TOOL = {
     "name": "top",
     "title": "Top",
@@ -261,7 +227,6 @@ WELCOME = {
     "type": "welcome",
     "protocol": 1,
     "version": "0",
-    "resources": True,
     "tools": [_GOOD_TOOL],
     **_TOOLS,
 }
@@ -275,7 +240,7 @@ _NOTES = {"audience": ["user"], "priority": 0.5, "last_modified": "2024-12-31T00
 RETURNED = {
     "type": "returned",
     "content": [
-        {"type": "text", "text": "one", "brief": "1", **_NOTES},
+        {"type": "text", "text": "one", **_NOTES},
         {"type": "image", "data": 0, "mime_type": "image/png"},
         {"type": "audio", "data": 0, "mime_type": "audio/wav"},
         {"type": "resource", "uri": "file:///a", "data": 0, "mime_type": "a/b"},

@@ -16,7 +16,7 @@ import httpx2
 import pytest
 from forked_command import list_words
 from listing import KNOWN, list_tools
-from live import TIMEOUT, LiveKernel, kernel_env, live_kernel
+from live import TIMEOUT, LiveKernel, kernel_env, live_kernel, soon
 from mcp import Client, StdioServerParameters
 from mcp.client.extension import advertise
 from mcp.client.streamable_http import streamable_http_client
@@ -54,11 +54,6 @@ SHOWS_VIEWS = (advertise(VIEW_EXTENSION, VIEW_FORMATS),)
 """What a client of 2026-07-28 declares that shows live views."""
 VIEW_WAYS = (("auto", "stdio"), ("auto", "http"), ("legacy", "http"))
 """The pairs of era and transport in which the tests' client can show live views."""
-
-
-def structured(value: Any, era: str) -> Any:
-    """Return the structured content of a value other than an object in this era."""
-    return {"result": value} if era == "legacy" else value
 
 
 @contextmanager
@@ -208,12 +203,12 @@ def answer_of(response: httpx2.Response) -> dict[str, Any]:
 
 async def until_listed(client: Client, name: str) -> dict[str, Tool]:
     """Wait until the bridge knows a tool that has just been declared; return all tools by name."""
-    with anyio.fail_after(TIMEOUT):
-        while name not in (
-            tools := {tool.name: tool for tool in await list_tools(client, cache_mode="bypass")}
-        ):
-            pass
-    return tools
+
+    async def look() -> dict[str, Tool] | None:
+        tools = {tool.name: tool for tool in await list_tools(client, cache_mode="bypass")}
+        return tools if name in tools else None
+
+    return await soon(look)
 
 
 def text_of(result: CallToolResult) -> str:

@@ -50,13 +50,6 @@ def weather(module_home):
 
 
 @pytest.fixture(scope="module")
-def long_running(module_home):
-    """A kernel in which somebody has run notebooks/long_running.ipynb."""
-    with _opened(module_home, "long_running.ipynb") as kernel:
-        yield kernel
-
-
-@pytest.fixture(scope="module")
 def served(module_home):
     """An HTTP bridge for a module's kernel, and for tests that leave it as it is."""
     with http_bridge(module_home) as served:

@@ -5,7 +5,6 @@ working folder. Each wait has a ticket of its own and is one connection: it is m
 begins to wait, and its end, however the code was ended, is the end of the wait.
 """
 
-import asyncio
 import contextlib
 import socket
 import socketserver
@@ -33,16 +32,6 @@ def wait(ticket: str) -> None:
             except TimeoutError:
                 continue
             return
-
-
-async def wait_async(ticket: str) -> None:
-    """Wait in a coroutine."""
-    reader, writer = await asyncio.open_unix_connection(Path(__file__).with_name(_SOCKET))
-    try:
-        writer.write(f"{ticket}\n".encode())
-        _check(await reader.read(1))
-    finally:
-        writer.close()
 
 
 def _check(received: bytes) -> None:

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import anyio
 import pytest
 from generated_requests import CAPABILITIES, CLIENT, MODERN_VERSION, VERSION, Request
-from live import record_of
+from live import record_of, soon
 from short_way import both_sides, normalise_message, opened_pipes
 
 TOOLS = '''%%mcp_tool
@@ -131,16 +131,18 @@ async def on_both(sides, act, name):
 
 async def until(side, name, count=1):
     """Wait until so many calls hold."""
-    with anyio.fail_after(30):
-        while (await ask_who_holds(side)).count(name) < count:
-            await anyio.lowlevel.checkpoint()
+
+    async def hold():
+        return (await ask_who_holds(side)).count(name) >= count
+
+    await soon(hold)
 
 
 async def ask_who_holds(side):
     await side.ask(make_call("modern", "count", 99))
     side.watch.noted = [each for each in side.watch.noted if "'count'" not in str(each)]
     body = side.body[side.body.index(b"{") :]  # on a slow machine, pings may be before it
-    return json.loads(body)["result"]["structuredContent"]
+    return json.loads(json.loads(body)["result"]["content"][0]["text"])
 
 
 async def let_go(side, name):
@@ -155,9 +157,7 @@ def take_notes(side, name="(no name)"):
 
 async def has_ended(side):
     """Wait until the bridge has heard of the end of all calls."""
-    with anyio.fail_after(30):
-        while sum(side.server._room._running._counts.values()):
-            await anyio.lowlevel.checkpoint()
+    await soon(lambda: not sum(side.server._room._running._counts.values()))
 
 
 @asynccontextmanager

@@ -29,6 +29,7 @@ from generated_requests import (
     VERSION,
     Request,
 )
+from linked_servers import make_server
 from live import TIMEOUT
 
 from mcp_notebook.bridge.access.caller import OWNER, Caller, Permissions
@@ -183,7 +184,6 @@ def _normalise_text(text: str) -> str:
 
 def _describe(event: Any) -> Any:
     left_out = {"id", "at", "kernel", "seconds", "queue_seconds", "run_seconds", "input_schema"}
-    left_out.add("may_have_escapes")  # what is known of the texts, not what is written down
     return (
         type(event).__name__,
         *(
@@ -576,11 +576,10 @@ async def both_sides(
     make_observers = options.pop("make_observers", list)
     arguments = {
         name: options.pop(name)
-        for name in ("consent", "with_meta_tools", "page_size", "ready", "default_caller")
+        for name in ("consent", "meta_tools", "page_size", "ready", "default_caller")
         if name in options
     }
-    usual = {"max_caller_calls_per_minute": 10**8, "max_calls_per_minute": 10**8}
-    usual |= {"max_caller_requests_per_minute": 10**8, "max_requests_per_minute": 10**8}
+    usual = {"max_caller_calls_per_minute": 10**8}
     settings = Settings(home=home, port=0, **usual | options)
     async with _alone(), AsyncExitStack() as stack:
         tasks = await stack.enter_async_context(anyio.create_task_group())
@@ -588,20 +587,16 @@ async def both_sides(
         sides = []
         for way, record in zip(WAYS, [*records, *records], strict=False):
             catalog = Catalog()
-            made: list[NotebookServer] = []
-            links = await stack.enter_async_context(
-                Links(catalog, on_change=lambda made=made: made and made[0].note_change())
-            )
+            links = await stack.enter_async_context(Links(catalog))
             await links.connect(record)
             watch, metrics = Watch(), Metrics()
-            server = NotebookServer(
+            server = make_server(
                 catalog,
                 links,
                 observers=[watch, metrics, *make_observers()],
                 limits=settings,
                 **arguments,
             )
-            made.append(server)
             tasks.start_soon(server.announce_changes)
             side = Side(way, server, catalog, watch, metrics, settings)
             if with_http:

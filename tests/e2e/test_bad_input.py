@@ -1,12 +1,11 @@
-"""Whatever clients and bridges send: each gets the right error, and nobody else notices.
+"""Whatever clients send: each gets the right error, and nobody else notices.
 
-A real kernel and a real bridge take thousands of messages and bytes with faults, over stdio, over
-HTTP and on the kernel's socket. After each batch they still answer, and the tools have been called
+A real kernel and a real bridge take thousands of messages and bytes with faults, over stdio and
+over HTTP. After each batch they still answer, and the tools have been called
 only with arguments that their schemas allow. ``pytest -m slow`` sends 1,000 of each kind, ``pytest
 -m exhaustive`` 10,000.
 """
 
-import asyncio
 import http.client
 import json
 import operator
@@ -15,24 +14,20 @@ import re
 import selectors
 import socket
 import subprocess
-from collections import Counter
 from contextlib import ExitStack, closing, contextmanager, suppress
 from queue import Empty
 from random import Random
 from urllib.parse import urlsplit
 
-import mcp_types as types
 import psutil
 import pytest
 from bad_input import (
     ANY_ID,
-    ANY_OUTCOME,
     FAILED,
     MODERN,
     RAN,
     TOOLS,
     expect_answers,
-    make_frame,
     make_message,
     make_noise,
     spoil_bytes,
@@ -50,15 +45,10 @@ from bridges import (
     bridge,
     http_bridge,
 )
-from frame_streams import read_message
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, FormatChecker
-from live import Link, record_of, text_of, tools_of
-from pydantic_core import from_json
-
-from mcp_notebook.errors import FrameError
-from mcp_notebook.wire import frames, messages
+from live import tools_of
 
 pytestmark = [
     pytest.mark.hypothesis,  # .ci/before-release takes other seeds each time
@@ -286,61 +276,6 @@ def is_fitting(status, answer, body, expected):
     return (status, answer["id"]) == (200, request_id) and outcome(answer) in allowed
 
 
-@pytest.mark.parametrize("batches", COUNTS)
-def test_each_body_gets_its_status_also_where_the_headers_repeat_it(
-    watch, served, session, batches
-):
-    def check(seed):
-        random = Random(seed)
-        for line in make_messages(random):
-            body = add_meta(line) if random.random() < 0.8 else line
-            status, answer = session.post(body, **make_headers(random, body))
-            assert status in {200, 202, 400, 404}, (body, status, answer)
-            if status != 202:
-                assert outcome(answer) in MODERN_OUTCOMES, (body, status, answer)
-        watch.check_arrivals()
-
-    with watch.process(served.process.pid):
-        run(check, batches)
-
-
-MODERN_OUTCOMES = {*ANY_OUTCOME, PARSE_ERROR, types.HEADER_MISMATCH}
-
-
-def read_request(body):
-    """Return the method and the parameters in a body, as far as it has such."""
-    try:
-        value = from_json(body)
-    except ValueError:
-        value = None
-    value = value if isinstance(value, dict) else {}
-    params = value.get("params")
-    return value, value.get("method"), params if isinstance(params, dict) else {}
-
-
-def add_meta(body):
-    """Return a body in which the request says which version of the protocol it is of."""
-    value, method, params = read_request(body)
-    if method is None:
-        return body
-    return json.dumps(value | {"params": {"_meta": MODERN} | params}).encode()
-
-
-def make_headers(random, body):
-    """Return headers that repeat what is in the body; some say something else."""
-    _, method, params = read_request(body)
-    headers = {"Mcp_Protocol_Version": "2026-07-28", "Mcp_Method": method}
-    headers["Mcp_Name"] = params.get("name", params.get("uri"))
-    if random.random() < 0.1:
-        headers[random.choice(list(headers))] = random.choice(("", "ping", "2025-11-25", "x" * 99))
-    return {name: text for name, text in headers.items() if is_header(text)}
-
-
-def is_header(text):
-    """Return whether a text can be sent as a header as it is."""
-    return isinstance(text, str) and text.isascii() and text.isprintable()
-
-
 # -- bytes that are no HTTP ------------------------------------------------------------------------
 
 RIGHT_STATUS = re.compile(rb"HTTP/1\.1 ([1-4]\d\d|501|505) ")
@@ -418,111 +353,3 @@ def test_no_bytes_make_the_bridge_fail_or_hang(watch, served, session, batches):
 
     with closing(Session(served.url)) as spare, watch.process(served.process.pid):
         run(check, batches)
-
-
-# -- on the kernel's socket ------------------------------------------------------------------------
-
-
-class Wire:
-    """A bridge's end of a link, in bytes."""
-
-    def __init__(self, record):
-        self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.settimeout(LIMIT)
-        self._socket.connect(record.socket)
-        self._stream = self._socket.makefile("rb")
-
-    def __enter__(self):
-        self.send(HELLO)
-        assert self.receive()["type"] == "welcome"
-        return self
-
-    def __exit__(self, *_):
-        self._stream.close()
-        self._socket.close()
-
-    def send(self, data):
-        with suppress(ConnectionError):  # it was refused before it was all sent
-            self._socket.sendall(data)
-
-    def end(self):
-        """Send nothing more; return what still comes until the other side ends, too."""
-        with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_WR)
-        return list(iter(self.receive, None))
-
-    def receive(self):
-        """Return the header of the next frame, None at the end."""
-        try:
-            length = self._stream.read(4)
-            if len(length) < 4:
-                return None
-            header = json.loads(self._stream.read(int.from_bytes(length, "big")))
-            for size in header.get("attachments", ()):
-                self._stream.read(size)
-        except ConnectionError:
-            return None
-        return header
-
-
-HELLO = b"".join(frames.encode(messages.Hello(version="test")))
-ANSWERS = {"call": "returned", "list_resources": "resources", "read_resource": "contents"}
-
-
-async def read_frame(frame):
-    """Return the message in a frame that a kernel takes from bridges, None if there is none."""
-    reader = asyncio.StreamReader()
-    reader.feed_data(frame)
-    reader.feed_eof()
-    try:
-        message = await read_message(reader)
-    except FrameError:
-        return None
-    if message is None or await reader.read():
-        return None
-    return message[0] if message[0].type in {*ANSWERS, "cancel", "answer"} else None
-
-
-async def sort_frames(made):
-    """Return the frames that a kernel takes, the answers to them, and the other frames."""
-    read = [(frame, await read_frame(frame)) for frame in made]
-    taken = [frame for frame, message in read if message]
-    answers = Counter(
-        (ANSWERS[message.type], message.id)
-        for _, message in read
-        if message and message.type in ANSWERS
-    )
-    return taken, answers, [frame for frame, message in read if not message]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("batches", COUNTS)
-def test_each_frame_that_can_be_read_is_answered_once_and_others_end_their_link(watch, batches):
-    record = record_of(watch.kernel)
-
-    def check(seed):
-        random = Random(seed)
-        made = [make_frame(random, number + 1) for number in range(BATCH)]
-        taken, answers, refused = asyncio.run(sort_frames(made))
-        with Wire(record) as link:
-            link.send(b"".join(taken))
-            while answers:
-                header = link.receive()
-                if header["type"] in ANSWERS.values():
-                    answer = header["type"], header["id"]
-                    assert answers[answer], header
-                    answers -= Counter([answer])
-            assert not {header["type"] for header in link.end()} & {*ANSWERS.values()}
-        for frame in refused:
-            with Wire(record) as link:
-                link.send(frame)
-                link.end()
-        with Wire(record) as link:
-            link.send(spoil_bytes(random, HELLO))
-            link.end()
-        assert text_of(other.call("plain", count=1)) == "ran"
-        watch.check_arrivals()
-
-    with Link(record) as other, watch.process(watch.kernel.pid):
-        run(check, batches)
-    assert watch.kernel.ok("6 * 7").displays == [{"text/plain": "42"}]

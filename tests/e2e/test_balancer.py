@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 
 import anyio
 import httpx2
-import nbformat
 import pytest
 from clients import TOKEN, http_bridge, text_of
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from notebook_files import write_notebook
 
 pytestmark = pytest.mark.anyio
 
@@ -30,8 +30,7 @@ def pid() -> int:
 def ports(module_home):
     """The ports of two bridges that serve the same notebook, with the same token."""
     path = module_home / "sums.ipynb"
-    made = [nbformat.v4.new_code_cell(cell) for cell in ("%load_ext mcp_notebook", TOOLS)]
-    nbformat.write(nbformat.v4.new_notebook(cells=made), path)
+    write_notebook(path, "%load_ext mcp_notebook", TOOLS)
     with ExitStack() as stack, ThreadPoolExecutor(2) as both:
         ends = [http_bridge(module_home, str(path)) for _ in range(2)]
         yield [urlsplit(bridge.url).port for bridge in both.map(stack.enter_context, ends)]

@@ -1,16 +1,16 @@
 """Somebody is asked before a call, by the official client, over every transport."""
 
 import mcp_types as types
-import nbformat
 import pytest
 from clients import LOAD, ONE_WAY, connected, text_of
 from listing import list_tools
 from live import kernel_with
+from notebook_files import write_notebook
 
 pytestmark = pytest.mark.anyio
 
 CELLS = [
-    '%%mcp_tool --confirm --read-only --cache 1h\ndef peek() -> str:\n    "Peek."\n    return "ok"',
+    '%%mcp_tool --confirm --read-only\ndef peek() -> str:\n    "Peek."\n    return "ok"',
     '%%mcp_tool\ndef overwrite() -> str:\n    "Overwrite."\n    return "gone"',
     '%%mcp_tool --read-only\ndef look() -> str:\n    "Look."\n    return "seen"',
 ]
@@ -37,7 +37,6 @@ async def test_the_user_is_asked_about_what_may_destroy_and_what_its_author_mark
         listed = {tool.name: tool for tool in await list_tools(client)}
         assert listed["peek"].meta["io.github.mcp-notebook/confirm"] is True
         assert text_of(await client.call_tool("peek", {})) == "ok"
-        # A result in the cache is no consent.
         assert "did not allow it" in text_of(await client.call_tool("peek", {}))
         assert (await client.call_tool("overwrite", {})).is_error
         assert text_of(await client.call_tool("look", {})) == "seen"
@@ -50,8 +49,7 @@ async def test_the_user_is_asked_about_what_may_destroy_and_what_its_author_mark
 @pytest.mark.slow
 async def test_a_notebook_without_a_frontend_asks_the_client_or_nobody(home):
     path = home / "careful.ipynb"
-    cells = [nbformat.v4.new_code_cell(source) for source in (LOAD, CELLS[0])]
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    write_notebook(path, LOAD, CELLS[0])
     async with connected(home, "legacy", "stdio", str(path)) as client:
         result = await client.call_tool("peek", {})
     assert result.is_error

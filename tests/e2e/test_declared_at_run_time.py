@@ -11,7 +11,6 @@ from listing import list_tools
 pytestmark = pytest.mark.anyio
 
 CACHE = "io.github.mcp-notebook/cache"
-CACHED = "io.github.mcp-notebook/cached"
 SCHEMA = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "type": "object",
@@ -45,7 +44,6 @@ def add_one(name: str) -> str:
     "Add a tool from a thread."
     registry.add(Tool(name=name, handler=lambda: "new"))
     return ", ".join(registry)
-runs = []
 def remove_one(name: str) -> str:
     "Remove a tool."
     registry.remove(name)
@@ -57,10 +55,7 @@ def redefine(name: str, answer: str) -> str:
     return "redefined"
 def read(key: str = "a") -> str:
     "Read."
-    runs.append(key)
-    if key == "bad":
-        raise ValueError(key)
-    return f"run {{len(runs)}}"
+    return key
 registry.add(
     Tool(name="greet", description="Greet.", title="Greeter", input_schema=schema, handler=greet),
     Tool(name="add_one", handler=add_one, run="thread"),
@@ -228,34 +223,7 @@ with registry.batch():
         assert notices.number == 4
 
 
-async def test_a_result_is_given_again_at_once_also_while_a_cell_runs(kernel, client):
+async def test_clients_are_told_how_long_they_may_reuse_results(client):
     tools = await listed(client)
     assert tools["read"].meta == {CACHE: 300.0}
     assert tools["fresh"].meta == {CACHE: "ephemeral"}
-
-    async def read(**arguments):
-        return await client.call_tool("read", arguments)
-
-    first = await read(key="k")
-    assert (text_of(first), CACHED in (first.meta or {})) == ("run 1", False)
-    with anyio.fail_after(60):
-        busy = kernel.busy()
-        await anyio.to_thread.run_sync(busy.__enter__)
-        try:
-            again = await read(key="k")
-        finally:
-            await anyio.to_thread.run_sync(busy.__exit__, None, None, None)
-    assert text_of(again) == "run 1"
-    assert again.meta[CACHED]["ttl"] == 300.0
-    assert again.meta[CACHED]["age"] >= 0
-    assert "run 1" in await cell(kernel, "%mcp call read key=k")
-
-    assert text_of(await read(key="other")) == "run 2"
-    assert text_of(await read()) == "run 3"
-    for number in (4, 5):  # errors are never kept
-        assert (await read(key="bad")).is_error
-        assert await cell(kernel, "print(len(runs))") == f"{number}\n"
-    await cell(kernel, "registry.update('read', handler=read)")  # declared anew: nothing is known
-    assert text_of(await read(key="k")) == "run 6"
-    assert CACHED not in ((await client.call_tool("fresh", {})).meta or {})
-    assert CACHED not in ((await client.call_tool("fresh", {})).meta or {})

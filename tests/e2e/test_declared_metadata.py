@@ -1,11 +1,8 @@
 """What a tool says about itself besides its schemas, read off the wire in both eras."""
 
-import base64
-import io
 from contextlib import asynccontextmanager
 
 import anyio
-import PIL.Image
 import pytest
 from clients import (
     HEADERS,
@@ -32,14 +29,13 @@ CELLS = [
 def rain(): ...
 """,
     """
-import PIL.Image
 from datetime import date
 from typing import Annotated, Literal
-import attrs
+from dataclasses import dataclass
 from pydantic import BaseModel, Field
 from mcp_notebook import Header, Hidden, Icon, mcp_tool
 
-@attrs.define
+@dataclass
 class Place:
     latitude: Annotated[float, Field(ge=-90, le=90)]
     name: str = "here"
@@ -50,7 +46,7 @@ class Order(BaseModel):
 
 @mcp_tool(
     title="Everything",
-    icons=[Icon(PIL.Image.new("RGB", (512, 256), "red"), theme="dark")],
+    icons=[Icon("https://example.com/all.png", "image/png", "128x64", "dark")],
     destructive=False,
     open_world=True,
     examples=[{"text": "abcd", "order": {"item": "tea"}}],
@@ -143,16 +139,6 @@ async def tools(url, era):
         return {tool.name: tool for tool in await list_tools(client)}
 
 
-async def test_tools_come_by_priority_then_in_order(url, era):
-    assert list(await tools(url, era)) == [
-        "everything",
-        "rain-fall",
-        "numpy_style",
-        "rest_style",
-        "by_region",
-    ]
-
-
 async def test_the_words_of_the_magics_line_arrive(url, era):
     tool = (await tools(url, era))["rain-fall"]
     assert tool.title == "Rain fall"
@@ -164,84 +150,13 @@ async def test_the_words_of_the_magics_line_arrive(url, era):
     }
     drop, address = [icon.model_dump(by_alias=True, exclude_none=True) for icon in tool.icons]
     assert drop["src"].startswith("data:image/svg+xml;base64,")
-    assert (drop["mimeType"], drop["sizes"]) == ("image/svg+xml", ["any"])
+    assert drop["mimeType"] == "image/svg+xml"
     assert address == {"src": "https://example.com/rain.png"}
     assert tool.meta == {
         meta_keys.TAGS: ["weather", "demo"],
         meta_keys.PRIORITY: 5,
         meta_keys.RELATED: ["everything"],
     }
-
-
-async def test_the_keywords_of_the_decorator_arrive(url, era):
-    tool = (await tools(url, era))["everything"]
-    assert tool.title == "Everything"
-    assert tool.description == (
-        'Takes everything.\n\nExamples of arguments:\n- {"text": "abcd", "order": {"item": "tea"}}'
-        "\n\nSee also: rain-fall."
-    )
-    assert tool.annotations.model_dump(by_alias=True, exclude_none=True) == {
-        "destructiveHint": False,
-        "openWorldHint": True,
-    }
-    (icon,) = tool.icons
-    assert (icon.mime_type, icon.sizes, icon.theme) == ("image/png", ["128x64"], "dark")
-    data = base64.b64decode(icon.src.removeprefix("data:image/png;base64,"))
-    with PIL.Image.open(io.BytesIO(data)) as image:
-        assert image.size == (128, 64)
-    assert tool.meta == {
-        "com.example/team": {"name": "sales"},
-        "openai/outputTemplate": "ui://sales/chart",
-        meta_keys.TAGS: ["all"],
-        meta_keys.PRIORITY: 9.5,
-        meta_keys.RELATED: ["rain-fall"],
-    }
-
-
-async def test_a_tool_without_metadata_has_none_in_the_list(url, era):
-    tool = (await tools(url, era))["numpy_style"]
-    assert (tool.title, tool.icons, tool.annotations, tool.meta) == (None, None, None, None)
-
-
-async def test_what_parameters_take_arrives(url, era):
-    schema = (await tools(url, era))["everything"].input_schema
-    assert schema["required"] == ["text", "order"]
-    assert schema["additionalProperties"] is False
-    properties = schema["properties"]
-    assert "secret" not in properties
-    order = properties.pop("order")
-    if "$ref" in order:
-        order = schema["$defs"][order["$ref"].rpartition("/")[2]]
-    assert order["required"] == ["item"]
-    assert order["properties"]["count"]["default"] == 1
-    place = properties["place"]["anyOf"][0]
-    assert place["required"] == ["latitude"]
-    assert place["properties"]["latitude"] == {"type": "number", "minimum": -90, "maximum": 90}
-    assert place["properties"]["name"] == {"type": "string", "default": "here"}
-    for name, said in {
-        "text": {"minLength": 2, "maxLength": 9, "pattern": "^[a-z]+$", "description": "A."},
-        "mail": {"format": "email", "default": "a@example.com"},
-        "day": {"format": "date", "default": "2012-01-01"},
-        "number": {
-            "type": "number",
-            "exclusiveMinimum": 0,
-            "exclusiveMaximum": 9,
-            "multipleOf": 0.5,
-            "examples": [1.5],
-        },
-        "integer": {"type": "integer", "minimum": 1, "maximum": 8, "description": "Of text."},
-        "flag": {"type": "boolean", "default": False, "description": "From the docstring."},
-        "kind": {"enum": ["a", "b"]},
-        "items": {"type": "array", "items": {"type": "integer"}, "minItems": 1, "maxItems": 3},
-        "unique": {"type": "array", "uniqueItems": True},
-    }.items():
-        assert properties[name].items() >= said.items(), name
-
-
-async def test_descriptions_of_parameters_come_from_every_style_of_docstring(url, era):
-    listed = await tools(url, era)
-    for name, said in {"numpy_style": "From NumPy.", "rest_style": "From reST."}.items():
-        assert listed[name].input_schema["properties"]["a"]["description"] == said
 
 
 async def test_a_parameter_with_a_header_is_marked_and_modern_clients_send_it(url, era):
@@ -258,22 +173,6 @@ async def test_a_parameter_with_a_header_is_marked_and_modern_clients_send_it(ur
             assert headers is None
         else:
             assert headers["mcp-param-year"] == "7"
-
-
-async def test_what_is_hidden_cannot_be_set(url, era):
-    async with asked(url, era) as (client, _):
-        await client.list_tools()
-        result = await client.call_tool("by_region", {"region": "EU", "limit": 99})
-        assert result.is_error
-        assert "limit: no such parameter" in text_of(result)
-
-
-async def test_an_attrs_argument_arrives_as_an_instance(url, era):
-    async with asked(url, era) as (client, _):
-        await client.list_tools()
-        given = {"text": "abc", "order": {"item": "tea"}, "place": {"latitude": 47.6}}
-        result = await client.call_tool("everything", given)
-        assert text_of(result) == "tea Place(latitude=47.6, name='here')"
 
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18"])

@@ -1,10 +1,10 @@
 """Output schemas, structured results, results by hand, flattened models: as a client reads them."""
 
 import json
+import re
 
-import anyio
 import pytest
-from clients import ONE_WAY, structured, text_of
+from clients import ONE_WAY, text_of
 from listing import list_tools
 from live import kernel_with
 from schemas import check_schema
@@ -40,7 +40,7 @@ class Query(BaseModel):
     region: Literal["EU", "US"]
     limit: int = Field(10, ge=1, description="How many")
 """
-TOOLS = """%%mcp_tool
+TOOLS = """%%mcp_tool --output-schema
 def item(price: float = 1.5) -> Item:
     print("looked up")
     return Item(name="a", price=price)
@@ -54,23 +54,31 @@ def tree() -> Tree:
 def number() -> int:
     return 42
 
-async def wrong() -> dict[str, float]:
-    return {"a": 1, "b": "x"}
-
 def large() -> list[int]:
     return list(range(100_000))
 
+async def wrong() -> dict[str, float]:
+    return {"a": 1, "b": "x"}
+
+def refused() -> int:
+    raise ToolError("Ask for less.")
+
+def nothing() -> list[int] | None:
+    "No list."
+"""
+PLAIN = """%%mcp_tool
 def words() -> str:
     return "text"
+
+def annotated() -> Item:
+    print("looked up")
+    return Item(name="a", price=1)
 
 def by_hand() -> Result:
     return Result("said", structured=[1, 2], meta={"com.example/source": "sales"})
 
 def bad_meta() -> Result:
     return Result("said", meta={"io.modelcontextprotocol/source": "sales"})
-
-def refused() -> int:
-    raise ToolError("Ask for less.")
 """
 OPTIONS = """
 NUMBERS = {"type": "array", "items": {"$ref": "#/$defs/N"}, "$defs": {"N": {"type": "integer"}}}
@@ -83,7 +91,7 @@ def listed(last: int = 2) -> list:
 def spoken() -> str:
     return "said"
 
-@mcp_tool
+@mcp_tool(output_schema=True)
 def converted() -> dict:
     when = dt.datetime(2026, 11, 21, 12, 30, tzinfo=dt.timezone.utc)
     return {
@@ -95,11 +103,8 @@ def converted() -> dict:
         "frame": pd.DataFrame({"a": [1, 2]}),
     }
 
-@mcp_tool(validate_output=False)
-def loose() -> dict[str, float]:
-    return {"a": "x"}
 """
-FLAT = """%%mcp_tool --flatten --no-output-schema
+FLAT = """%%mcp_tool --flatten
 def search(query: Query, ctx: Context) -> dict:
     return {"got": type(query).__name__, "region": query.region, "limit": query.limit}
 """
@@ -120,7 +125,7 @@ CONVERTED = {
 }
 
 
-kernel = kernel_with(MODELS, TOOLS, OPTIONS, FLAT)
+kernel = kernel_with(MODELS, TOOLS, PLAIN, OPTIONS, FLAT)
 
 
 @pytest.mark.smoke
@@ -133,25 +138,31 @@ async def test_a_client_of_either_era_reads_every_row(connect, era, transport):
         schemas = {name: tool.output_schema for name, tool in listed.items()}
         for schema in filter(None, schemas.values()):
             check_schema(schema)
-            assert era != "legacy" or schema["type"] == "object"
+            assert schema["type"] == "object"
+            assert schema["properties"]["about_this_result"]["type"] == "string"
         assert {name for name, schema in schemas.items() if schema is None} == {
-            *("words", "by_hand", "bad_meta", "search")
+            *("words", "annotated", "by_hand", "bad_meta", "search")
         }
-        assert schemas["item"]["properties"].keys() == {"name", "unitPrice"}
-        lists = schemas["listed"]
-        lists = lists["properties"]["result"] if era == "legacy" else lists
+        keys = schemas["item"]["properties"].keys()
+        assert keys == {"name", "unitPrice", "about_this_result"}
+        lists = schemas["listed"]["properties"]["result"]
         assert lists["items"] == {"$ref": "#/$defs/N"}
 
         found = await client.call_tool("item", {"price": 2})
-        assert found.structured_content == {"name": "a", "unitPrice": 2.0}
-        assert text_of(found) == 'looked up\n{"name":"a","unitPrice":2.0}'
+        data = {"name": "a", "unitPrice": 2.0, "about_this_result": "looked up"}
+        assert found.structured_content == data
+        assert text_of(found) == 'looked up\n{"name":"a","price":2.0}'
+        annotated = await client.call_tool("annotated", {})
+        assert annotated.structured_content is None
+        assert text_of(annotated) == 'looked up\n{"name":"a","price":1.0}'
         for name, expected in {
             "converted": CONVERTED,
-            "items": structured([{"name": "a", "unitPrice": None}], era),
+            "items": {"result": [{"name": "a", "unitPrice": None}]},
             "tree": {"value": 1, "kids": [{"value": 2, "kids": []}]},
-            "number": structured(42, era),
-            "spoken": structured("said", era),
-            "listed": structured([1, 2], era),
+            "number": {"result": 42},
+            "spoken": {"result": "said"},
+            "listed": {"result": [1, 2]},
+            "nothing": {"result": None},
             "words": None,
         }.items():
             result = await client.call_tool(name, {})
@@ -169,18 +180,20 @@ async def test_a_client_of_either_era_reads_every_row(connect, era, transport):
             assert said in text_of(result)
 
         large = await client.call_tool("large", {})
-        kept = large.structured_content
-        path = [cut["path"] for cut in large.meta["io.github.mcp-notebook/shortened"]]
-        assert path == ([["result"]] if era == "legacy" else [[]])
-        kept = kept["result"] if era == "legacy" else kept
+        kept = large.structured_content["result"]
         assert kept == list(range(len(kept)))
-        assert len(kept) > 10_000
-        assert f"the first {len(kept):,} of 100,000 items" in text_of(large)
+        assert 4_000 < len(kept) < 6_000
+        about = large.structured_content["about_this_result"]
+        for text in (about, text_of(large)):
+            assert f"the first {len(kept):,} of 100,000 items" in text
+        address = re.search(r'read_notebook_resource\(uri="(notebook://\S+value\.json)"', about)[1]
+        (whole,) = (await client.read_resource(address)).contents
+        assert json.loads(whole.text) == list(range(100_000))
 
         by_hand = await client.call_tool("by_hand", {})
         assert text_of(by_hand) == "said"
         assert by_hand.meta["com.example/source"] == "sales"
-        assert by_hand.structured_content == (None if era == "legacy" else [1, 2])
+        assert by_hand.structured_content == {"result": [1, 2], "about_this_result": "said"}
 
         search = listed["search"]
         assert search.description == "Find items."
@@ -190,12 +203,3 @@ async def test_a_client_of_either_era_reads_every_row(connect, era, transport):
         assert json.loads(text_of(got)) == {"got": "Query", "region": "EU", "limit": 10}
         refused = await client.call_tool("search", {"region": "Asia"})
         assert text_of(refused) == "region: got 'Asia' (string); allowed: 'EU' | 'US'."
-
-
-@pytest.mark.usefixtures("kernel")
-async def test_a_structured_result_that_need_not_match_is_sent_as_it_is(connect):
-    # By MCP a client may refuse it, and the official one does.
-    async with connect("auto", "http") as client:
-        await client.list_tools()
-        with anyio.fail_after(60), pytest.raises(RuntimeError, match="structured content"):
-            await client.call_tool("loose", {})

@@ -159,39 +159,6 @@ def test_every_way_gives_a_tool_in_the_order_of_declaration(seen):
     assert list(seen.tools) == ALL
 
 
-def test_a_cell_as_a_tool_tells_its_signature_its_comment_and_its_options(seen):
-    tool = seen.tools["plot_city"]
-    assert (tool.title, tool.description) == ("Plot of a city", "Plots a city.")
-    assert tool.input_schema["properties"] == {
-        "city": {"type": "string", "default": "Seattle", "description": "Which one."},
-        "year": {"type": "integer", "default": 2012, "minimum": 2010},
-    }
-    assert "required" not in tool.input_schema
-    assert list(seen.tools["waits"].input_schema["properties"]) == ["n"]
-
-
-def test_a_cell_as_a_tool_answers_with_prints_displays_and_its_last_expression(seen):
-    result = seen.results["plot_city"]
-    assert not result.is_error
-    assert "printed [1, 2, 3]" in text_of(result)
-    assert "Seattle 2015" in text_of(result)
-    assert [block.type for block in result.content].count("image") == 1
-    assert seen.results["too_early"].is_error
-    assert "2010" in text_of(seen.results["too_early"])
-    assert text_of(seen.results["waits"]) == "2"
-
-
-def test_the_notebooks_variables_are_what_they_were(seen, notebook):
-    assert notebook.ok("print(data)").stdout == "[3, 1, 2]\n"
-
-
-def test_an_error_of_a_cell_as_a_tool_names_the_cell_and_its_line(seen):
-    result = seen.results["fails"]
-    assert result.is_error
-    assert "ZeroDivisionError" in text_of(result)
-    assert "Cell In[7], line 4, in fails\n    1 / 0" in text_of(result)
-
-
 def test_a_call_reaches_what_was_declared(seen):
     said = {
         "predict": "6.0",
@@ -209,44 +176,3 @@ def test_a_call_reaches_what_was_declared(seen):
     results = {key: seen.results[key] for key in said}
     assert [key for key, result in results.items() if result.is_error] == []
     assert {key: text_of(result) for key, result in results.items()} == said
-
-
-def test_titles_and_descriptions_come_from_where_they_are_said(seen):
-    assert seen.tools["of_module"].title == "From a module"
-    assert seen.tools["count_now"].title == "Now"
-    assert seen.tools["other"].description == "Said."
-    assert seen.tools["predict"].description == "Predicts."
-    assert seen.tools["half"].input_schema["properties"] == {}
-
-
-def test_tools_follow_their_class(seen):
-    assert seen.redefined == [*ALL[:-1], "count_later"]
-    assert seen.deleted == ALL[:-2]
-
-
-@pytest.mark.parametrize("era", ONE_ERA)
-def test_how_calls_run_is_said_where_the_tool_is_declared(notebook, era):
-    notebook.ok(
-        "%%mcp_tool --run thread --max-concurrency 1 --timeout 30s --logs info\n"
-        "import logging\nlogging.getLogger('x').setLevel('INFO')\nat_once = most = 0\n"
-        "def counted(n: int) -> str:\n    'Count.'\n    global at_once, most\n"
-        "    at_once += 1\n    most = max(most, at_once)\n"
-        "    logging.getLogger('x').info('call %d', n)\n    sum(range(10**6))\n"
-        "    at_once -= 1\n    return f'at most {most}'"
-    )
-
-    async def call():
-        async with (
-            connected(notebook.home, era, "stdio") as client,
-            anyio.create_task_group() as tasks,
-        ):
-            # Not listed before: the bridge waits for the notebooks that it can expect.
-            for n in range(4):
-                tasks.start_soon(answer, client, n)
-
-    async def answer(client, n):
-        said.append(text_of(await client.call_tool("counted", {"n": n})))
-
-    said = []
-    anyio.run(call)
-    assert sorted(said) == [f"info: call {n}\nat most 1" for n in range(4)]

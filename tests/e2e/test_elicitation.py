@@ -6,7 +6,7 @@ import os
 import anyio
 import mcp_types as types
 import pytest
-from clients import ONE_WAY, text_of
+from clients import text_of
 from mcp.shared.exceptions import MCPError
 
 pytestmark = pytest.mark.anyio
@@ -93,7 +93,7 @@ def blocked(ctx: Context) -> str:
         stopped.set()
 """
 
-CACHED = """%%mcp_tool --read-only --cache 60s
+FAVOURITE = """%%mcp_tool --read-only
 def favourite(ctx: Context) -> str:
     "Ask, if that can be."
     return str(ctx.elicit("Favourite?", str).data) if ctx.can_elicit else "nobody to ask"
@@ -105,7 +105,7 @@ UNTIL_TAKEN_BACK = "await asyncio.wait_for(taken_back.wait(), 60)"
 @pytest.fixture(scope="module")
 def kernel(shared_kernel):
     os.mkfifo(shared_kernel.home / "heard")
-    for cell in (TOOLS, CACHED):
+    for cell in (TOOLS, FAVOURITE):
         shared_kernel.ok(cell)
     return shared_kernel
 
@@ -274,40 +274,23 @@ async def test_a_state_fits_the_call_that_it_was_given_for_and_fits_once(kernel,
         assert json.loads(text_of(given)) == ["x"]
 
 
-@pytest.mark.parametrize(("era", "transport"), ONE_WAY)
-async def test_the_answer_to_one_question_does_not_answer_another(kernel, connect, era, transport):
+async def test_the_answer_to_one_question_does_not_answer_another(kernel, connect):
     async def late():
         await anyio.to_thread.run_sync(kernel.ok, f"{WAS_ASKED}\n{UNTIL_TAKEN_BACK}")
         return {}
 
     user = User({"Delete a.txt?": late, "Delete everything?": "decline"})
-    async with connect(era, transport, elicitation_callback=user) as client:
+    async with connect("auto", "http", elicitation_callback=user) as client:
         await client.list_tools()
         assert text_of(await client.call_tool("confused", {})) == "decline"
 
 
-@pytest.mark.parametrize(("era", "transport"), ONE_WAY)
-async def test_what_a_user_was_asked_for_is_given_to_nobody_else(kernel, connect, era, transport):
-    async with connect(era, transport) as client:
+async def test_what_a_user_was_asked_for_is_given_to_nobody_else(kernel, connect):
+    async with connect("auto", "http") as client:
         await client.list_tools()
         assert text_of(await client.call_tool("favourite", {})) == "nobody to ask"
     for word in ("blue", "red"):
         user = User({"Favourite?": {"value": word}})
-        async with connect(era, transport, elicitation_callback=user) as client:
+        async with connect("auto", "http", elicitation_callback=user) as client:
             await client.list_tools()
             assert text_of(await client.call_tool("favourite", {})) == word
-
-
-@pytest.mark.parametrize(("era", "transport"), ONE_WAY)
-async def test_progress_before_a_question_is_told(kernel, connect, era, transport):
-    told = []
-
-    async def hear(done, total, message):
-        told.append((done, total, message))
-
-    user = User({"Go on?": {}})
-    async with connect(era, transport, elicitation_callback=user) as client:
-        await client.list_tools()
-        result = await client.call_tool("loaded", {}, progress_callback=hear)
-    assert text_of(result) == "accept"
-    assert (1.0, 3.0, "loaded") in told

@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+from audit_lines import read_ends
 from clients import ERAS, TOKEN, answer_of, connected, http_bridge, over_http, text_of
 from live import kernel_with
 from mcp import Client
@@ -14,7 +15,7 @@ from task_client import TasksExtension
 
 from mcp_notebook.bridge.access.caller import EVERYTHING
 from mcp_notebook.bridge.access.token_store import TokenStore
-from mcp_notebook.bridge.server.lists.meta_tools import CALL, RESULT
+from mcp_notebook.bridge.server.own_tools.meta_tools import CALL, RESULT
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.missing_tools import READ_RESOURCE
 
@@ -56,8 +57,8 @@ def show() -> str:
     "Says everything to everybody."
     raise ValueError("hunter2")
 """
-KEPT = """%%mcp_tool --keep
-async def fail_kept() -> str:
+FAILS_LATE = """%%mcp_tool --task
+async def fail_late() -> str:
     "Fails after its client was given a handle."
     import asyncio
     await asyncio.sleep(0.3)
@@ -81,7 +82,7 @@ def rain(year: int) -> str:
     "A resource that fails."
     password = "hunter2"; raise ValueError("cannot read /home/ann/secret/rain.csv")
 """
-kernel = kernel_with(TOOLS, LATER, FORKED, MASKED, OPEN, KEPT, KINDS)
+kernel = kernel_with(TOOLS, LATER, FORKED, MASKED, OPEN, FAILS_LATE, KINDS)
 SHORT = "ValueError: cannot read …/rain.csv"
 SECRETS = ("hunter2", "/home/ann", "Traceback", "Cell In")
 
@@ -100,8 +101,8 @@ def has_secrets(text):
 
 @pytest.mark.smoke
 @pytest.mark.usefixtures("kernel")
-async def test_the_user_on_this_machine_gets_everything(connect, era, transport):
-    async with connect(era, transport) as client:
+async def test_the_user_on_this_machine_gets_everything(connect):
+    async with connect("auto", "http") as client:
         text = text_of(await client.call_tool("fail", {}))
         assert "cannot read /home/ann/secret/rain.csv" in text
         assert 'password = "hunter2"' in text
@@ -127,12 +128,6 @@ async def test_a_guest_gets_type_and_message_in_both_ways_and_eras(served, guest
             assert name != "mask" or said.startswith("The tool 'mask' failed. Its error is not")
 
 
-@pytest.mark.usefixtures("kernel")
-async def test_a_guests_task_has_the_same_error(served, guest):
-    async with over_http(served.url, "auto", token=guest, extensions=[TasksExtension()]) as client:
-        assert text_of(await client.call_tool("fail_later", {})) == SHORT
-
-
 async def test_the_author_sees_everything_in_the_notebook_and_in_the_audit_log(
     kernel, module_home, served, guest
 ):
@@ -140,8 +135,8 @@ async def test_the_author_sees_everything_in_the_notebook_and_in_the_audit_log(
     assert "/home/ann/secret/rain.csv" in kernel.ok("%mcp log fail -n 1").text  # the first line
     assert 'password = "hunter2"' in kernel.ok("%mcp call fail").text
     assert "hunter2" in kernel.ok("%mcp call mask").text
-    audit = (module_home / ".mcp-notebook" / "audit.jsonl").read_text().splitlines()
-    mine = [line for line in map(json.loads, audit) if line.get("caller") == "guest"]
+    audit = read_ends(module_home / ".mcp-notebook" / "audit.jsonl")
+    mine = [line for line in audit if line.get("caller") == "guest"]
     assert any('password = "hunter2"' in line.get("error", "") for line in mine)
 
 
@@ -206,7 +201,7 @@ async def test_a_guest_gets_no_more_through_the_meta_tools(module_home, guest):
             assert await call("fail") == SHORT
             assert (await call("mask")).startswith("The tool 'mask' failed. Its error is not")
             assert "hunter2" in await call("show")
-            handle = re.search("handle '([^']+)'", await call("fail_kept"))[1]
+            handle = re.search("handle '([^']+)'", await call("fail_late"))[1]
             result = await client.call_tool(RESULT, {"handle": handle})
             assert text_of(result) == SHORT
             read = await client.call_tool(READ_RESOURCE, {"uri": "rain://2015"})
@@ -236,3 +231,9 @@ async def test_a_user_of_an_issuer_is_a_guest_whom_the_setting_tells_more_or_les
                 masked = text_of(await client.call_tool("mask", {}))
                 assert masked.startswith("The tool 'mask' failed. Its error is not")
                 assert "hunter2" in text_of(await client.call_tool("show", {}))
+
+
+@pytest.mark.usefixtures("kernel")
+async def test_a_guests_task_has_the_same_error(served, guest):
+    async with over_http(served.url, "auto", token=guest, extensions=[TasksExtension()]) as client:
+        assert text_of(await client.call_tool("fail_later", {})) == SHORT

@@ -22,7 +22,7 @@ import pytest
 from bridges import TOKEN, bridge
 from forked_command import find_pid
 from limits_files import set_limits
-from live import TIMEOUT, live_kernel
+from live import TIMEOUT, live_kernel, until
 
 MODERN = "2026-07-28"
 STATES = ("idle", "queued", "running", "returning")
@@ -175,7 +175,7 @@ class System:
             self.start_bridge()
         if self.call("echo", text="there").read() != "there":
             self.start_kernel()
-            _wait_for(lambda: self.call("echo", text="there").read() == "there")
+            until(lambda: self.call("echo", text="there").read() == "there")
         for file in self.folder.iterdir():
             file.unlink()
 
@@ -184,11 +184,11 @@ class System:
         if party == "bridge":
             self.bridge.wait()
         else:
-            _wait_for(lambda: self.call("echo", text="").read().startswith("ERROR"))
+            until(lambda: self.call("echo", text="").read().startswith("ERROR"))
 
     def has_written(self, name: str) -> None:
         """Wait until a call has written a file."""
-        _wait_for((self.folder / name).exists)
+        until((self.folder / name).exists)
 
     def call(self, tool: str, *, share: float = 1, **arguments: str) -> "Call":
         """Call a tool, with a connection of its own, or send a share of the request."""
@@ -434,12 +434,5 @@ def _check_recovery(system, party, fault, text):
         answer = system.call("echo", text=text).read()
         return answer == text
 
-    _wait_for(answers)  # a kernel that has come back is linked soon
+    until(answers)  # a kernel that has come back is linked soon
     assert system.kernel.ok("print(1)").stdout == "1\n"
-
-
-def _wait_for(is_true):
-    deadline = time.monotonic() + TIMEOUT
-    while not is_true():
-        assert time.monotonic() < deadline, "it did not come"
-        time.sleep(0.01)  # another process does not say when

@@ -233,7 +233,7 @@ async def greet(home, answers):
     path = str(home / "greets.sock")
     server = await asyncio.start_unix_server(serve, path)
     catalog = Catalog()
-    async with server, Links(catalog, on_change=int) as links:
+    async with server, Links(catalog) as links:
         for _ in answers:
             record = make_record(path)
             with suppress(LinkError):

@@ -3,8 +3,8 @@
 import json
 
 import anyio
-import nbformat
 import pytest
+from audit_lines import read_ends
 from clients import (
     ERAS,
     LOAD,
@@ -12,12 +12,14 @@ from clients import (
     connected,
     http_bridge,
     over_http,
+    text_of,
     tool_kernel,
     until_listed,
 )
 from live import TIMEOUT, Link, record_of
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, ResourceTemplateReference
+from notebook_files import write_notebook
 from typer.testing import CliRunner
 
 from mcp_notebook import meta_keys
@@ -97,10 +99,8 @@ async def refusal(client, uri):
 
 
 @pytest.mark.smoke
-async def test_variables_are_listed_and_read_with_type_shape_and_summary(
-    sales, connect, era, transport
-):
-    async with connect(era, transport) as client:
+async def test_variables_are_listed_and_read_with_type_shape_and_summary(sales, connect):
+    async with connect("auto", "http") as client:
         variables = await until_variables(client, *LISTED)
         orders = variables["orders"]
         assert str(orders.uri) == "variable://orders"
@@ -126,7 +126,7 @@ async def test_variables_are_listed_and_read_with_type_shape_and_summary(
     "name",
     [
         *("_private", "math", "helper", "Model", "Literal", "net%20sales", "In", "exit"),
-        *("orders.region", "orders%5B0%5D", "__import__('os')", "rate%20%2B%201", "Rate", "%00"),
+        *("orders.region", "orders%5B0%5D", "__import__('os')", "rate%20%2B%201", "Rate"),
     ],
 )
 async def test_a_name_is_looked_up_and_never_evaluated(sales, connect, name):
@@ -136,9 +136,8 @@ async def test_a_name_is_looked_up_and_never_evaluated(sales, connect, name):
         assert "has no variable" in error.message
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_names_are_completed(sales, connect, era):
-    async with connect(era, "http") as client:
+async def test_names_are_completed(sales, connect):
+    async with connect("auto", "http") as client:
         await until_variables(client, *LISTED)
         reference = ResourceTemplateReference(uri="variable://{name}")
         found = await client.complete(reference, {"name": "name", "value": "r"})
@@ -240,30 +239,12 @@ async def test_subscribers_are_told_of_their_variable_only(home):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("era", ERAS)
-async def test_a_notebook_without_tools_can_be_inspected_headless(home, era):
+async def test_a_notebook_without_tools_can_be_inspected_headless(home):
     path = home / "sums.ipynb"
-    cells = [nbformat.v4.new_code_cell(cell) for cell in (LOAD, "total = 3")]
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
-    async with connected(home, era, "stdio", str(path), "--inspect") as client:
+    write_notebook(path, LOAD, "total = 3")
+    async with connected(home, "auto", "stdio", str(path), "--inspect") as client:
         await until_variables(client, "total")
         assert (await read(client, "variable://total"))["value"] == 3
-
-
-async def test_a_bridge_that_does_not_ask_for_variables_gets_none(sales):
-    with Link(record_of(sales)) as link:
-        assert link.welcome.other_kinds == []
-    with Link(record_of(sales), messages.Hello(version="9", inspects=True)) as link:
-        (template,) = link.welcome.other_kinds
-        assert [item.value for item in template.items] == LISTED
-
-
-async def test_reads_are_calls_in_the_audit_log(sales, connect, module_home):
-    async with connect("auto", "http") as client:
-        await until_variables(client, *LISTED)
-        await read(client, "variable://rate")
-    lines = (module_home / ".mcp-notebook" / "audit.jsonl").read_text().splitlines()
-    assert "inspect/variable" in lines[-1]
 
 
 async def test_a_model_reads_a_variable_by_a_tool(sales, connect):
@@ -272,3 +253,79 @@ async def test_a_model_reads_a_variable_by_a_tool(sales, connect):
         await until_listed(client, "any_tool")
         result = await client.call_tool(READ_RESOURCE, {"uri": "variable://rate"})
         assert '"value": 1.5' in result.content[0].text
+
+
+SLEEPERS = """
+import threading, time
+asked = []
+def sleep(*_arguments):
+    asked.append(threading.current_thread().name)
+    while True:
+        time.sleep(0.01)
+class Sleeper:
+    __class__ = property(sleep)
+class OtherSleeper:
+    def __getattribute__(self, name): sleep()
+class Slow:
+    def __repr__(self):
+        asked.append(threading.current_thread().name)
+        time.sleep(3_600)
+sleeper, others, slow = Sleeper(), {"a": [OtherSleeper()]}, Slow()
+"""
+SLEEPER_TOOLS = """
+%%mcp_tool
+def look() -> int:
+    return len({"sleeper": sleeper, "others": others})
+
+def get(name: str):
+    return {"sleeper": sleeper, "others": others, "both": [1, sleeper]}[name]
+"""
+
+
+@pytest.mark.slow
+async def test_a_value_that_never_says_its_class_holds_up_nothing(home):
+    with tool_kernel(home, SLEEPERS, name="sales") as kernel:
+        kernel.ok(SLEEPER_TOOLS.replace("%%mcp_tool", "%%mcp_tool --run thread"))
+        kernel.ok("%%mcp_tool --run fork --read-only\ndef copy():\n    return len([sleeper])")
+        kernel.ok("%%mcp_tool\nasync def wait():\n    return len([sleeper])")
+        kernel.ok("%%mcp_resource data://n\ndef n():\n    return str(len([sleeper, others]))")
+        async with connected(home, "auto", "http", "--inspect") as client:
+            variables = await until_variables(client, "n", "asked", "sleeper", "others", "slow")
+            assert variables["sleeper"].description == "Sleeper"
+            reference = ResourceTemplateReference(uri="variable://{name}")
+            found = await client.complete(reference, {"name": "name", "value": "sl"})
+            assert found.completion.values[:2] == ["sleeper", "slow"]
+            for tool in ("look", "copy", "wait"):
+                assert text_of(await client.call_tool(tool, {})) in {"1", "2"}
+            (content,) = (await client.read_resource("data://n")).contents
+            assert content.text == "2"
+            kernel.ok("sleeper; others; slow\nNone")  # a single line, IPython itself would look at
+            kernel.ok("%mcp status\n%mcp list\n%mcp log")
+            assert kernel.ok("print(asked)").stdout == "[]\n"
+            said = await read(client, "variable://sleeper")
+            assert "took longer than" in str(said)
+            assert "took longer than" in str(await read(client, "variable://others"))
+            assert "ran longer than 5 s" in (await refusal(client, "variable://slow")).message
+            with Link(record_of(kernel), messages.Hello(version="9", inspects=True)) as link:
+                assert link.welcome.tools
+        asked = kernel.ok("print(set(asked))").stdout
+        assert "MainThread" not in asked
+        assert "endpoint" not in asked
+
+
+@pytest.mark.slow
+async def test_a_result_with_a_value_that_never_says_its_class_is_a_sentence(home):
+    with tool_kernel(home, SLEEPERS, SLEEPER_TOOLS, name="sales"):
+        async with connected(home, "auto", "http") as client:
+            await until_listed(client, "get")
+            for name, kind in (("sleeper", "Sleeper"), ("both", "list"), ("others", "dict")):
+                said = text_of(await client.call_tool("get", {"name": name}))
+                assert f"[an object of type {kind} whose repr took longer than 5 s]" in said
+
+
+async def test_reads_are_calls_in_the_audit_log(sales, connect, module_home):
+    async with connect("auto", "http") as client:
+        await until_variables(client, *LISTED)
+        await read(client, "variable://rate")
+    records = read_ends(module_home / ".mcp-notebook" / "audit.jsonl")
+    assert records[-1]["tool"] == "inspect/variable"

@@ -3,15 +3,12 @@
 They look below the table of ``mcp-notebook list`` and, for what a kernel knows, at ``%mcp status``.
 """
 
-import os
 import re
 import signal
-import sys
 import time
 from contextlib import AsyncExitStack
 
 import anyio
-import nbformat
 import psutil
 import pytest
 from clients import (
@@ -25,8 +22,9 @@ from clients import (
     tool_kernel,
 )
 from kernel_records import make_record
-from live import TIMEOUT, Link, kernel_env, record_of
+from live import TIMEOUT, kernel_env, record_of
 from msgspec import structs
+from notebook_files import write_notebook
 
 from mcp_notebook.bridge.absent_notebooks import has_kernel
 from mcp_notebook.bridge.headless.notebook import run_notebook
@@ -36,7 +34,6 @@ from mcp_notebook.discovery.departures import KEEP, Departure, write_departure
 from mcp_notebook.discovery.records import list_live_records, read_records, write_record
 from mcp_notebook.errors import CallError, NotebookError
 from mcp_notebook.settings.settings import Settings
-from mcp_notebook.wire import messages
 
 pytestmark = pytest.mark.anyio
 TOP = '%%mcp_tool\ndef top() -> str:\n    "Top."\n    return "x"'
@@ -87,13 +84,6 @@ async def _signal(kernel, signum, status):
             await anyio.sleep(0.01)  # there is no event for the status of a process
 
 
-async def test_nothing_is_said_of_tools_that_are_listed_under_their_own_names(sales, listed):
-    table, below = await listed()
-    assert table.startswith("top\tsales")
-    assert below == ""
-    assert "Problems" not in sales.ok("%mcp status").text
-
-
 @pytest.mark.parametrize(
     ("cell", "cause"),
     [
@@ -117,76 +107,6 @@ async def test_a_tool_that_was_dropped(sales, listed, cell, cause):
     sales.ok(TOP)
     assert "Problems" not in sales.ok("%mcp status").text
     assert "Missing" not in (await listed())[1]
-
-
-async def test_a_name_that_two_notebooks_have(sales, listed):
-    with tool_kernel(sales.home, TOP, name="costs"):
-        table, below = await listed()
-    assert "sales_top\tsales" in table
-    for name in ("sales", "costs"):
-        assert f"{name}: top (listed as {name}_top): Another notebook also has a tool" in below
-    assert "%%mcp_tool --name NAME" in below
-
-
-@pytest.mark.parametrize(
-    ("name", "who"),
-    [
-        ("call_notebook_tool", "A bridge that runs with --meta-tools"),
-        ("run_notebook", "A bridge that serves a folder"),
-    ],
-)
-async def test_a_name_that_bridges_reserve(name, who, sales, listed):
-    sales.ok(TOP.replace("top", name))
-    _, below = await listed()
-    assert f"{name} (listed as sales_{name}): {who}" in below
-    status = sales.ok("%mcp status").text
-    assert f"{name}: {who}" in status
-
-
-async def test_a_tool_that_some_versions_of_mcp_do_not_accept(sales, listed):
-    sales.ok(
-        "tool = get_ipython()._mcp_notebook.registry.get('top')\n"
-        "from msgspec.structs import force_setattr\n"
-        "force_setattr(tool.info, 'output_schema', {'type': 'object', 'properties': 1})\n"
-    )
-    _, below = await listed()
-    assert "sales: top (not listed): MCP 2025-06-18, 2025-11-25 does not accept it: " in below
-    assert "Change the tool's declaration" in below
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="signals")
-async def test_a_kernel_that_was_killed(own_sales, listed):
-    await _signal(own_sales, signal.SIGKILL, psutil.STATUS_ZOMBIE)
-    table, below = await listed()
-    assert table == ""
-    assert "sales (not listed): Its kernel crashed or was killed. Restart" in below
-
-
-async def test_a_kernel_of_another_version(sales, listed):
-    sales.ok("import mcp_notebook.wire.messages as m; m.PROTOCOL_VERSION += 1")
-    (record,) = read_records(sales.home / ".mcp-notebook" / "kernels")
-    write_record(
-        sales.home / ".mcp-notebook" / "kernels",
-        structs.replace(record, protocol=messages.PROTOCOL_VERSION + 1),
-    )
-    _, below = await listed()
-    assert "sales (not listed): " in below
-    assert "Upgrade mcp-notebook on the bridge's side: `pip install -U mcp-notebook`" in below
-    assert "Upgrade mcp-notebook on the bridge's side" in sales.ok("%mcp status").text
-    sales.ok("m.PROTOCOL_VERSION -= 1")
-    with Link(record_of(sales)):
-        assert "Upgrade mcp-notebook on the bridge's side" not in sales.ok("%mcp status").text
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="signals")
-async def test_a_kernel_that_does_not_answer(sales, listed, monkeypatch):
-    monkeypatch.setattr("mcp_notebook.discovery.greeting.CONNECT_TIMEOUT", 0.2)
-    await _signal(sales, signal.SIGSTOP, psutil.STATUS_STOPPED)
-    try:
-        _, below = await listed()
-    finally:
-        os.kill(sales.pid, signal.SIGCONT)
-    assert "sales (not listed): The kernel of 'sales' did not answer within 0.2 s. Restart" in below
 
 
 def test_which_kernels_live_is_known_of_those_here_and_by_their_records_of_others(settings):
@@ -213,8 +133,7 @@ async def test_a_kernel_on_another_machine(sales, listed):
 async def test_a_notebook_that_another_bridge_runs(home, listed, settings, monkeypatch):
     for name, value in kernel_env(home).items():
         monkeypatch.setenv(name, value)
-    cells = [nbformat.v4.new_code_cell(cell) for cell in (LOAD, TOP)]
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), home / "sums.ipynb")
+    write_notebook(home / "sums.ipynb", LOAD, TOP)
     async with run_notebook(home / "sums.ipynb", settings, progress=lambda _: None):
         _, below = await listed()
     assert "sums (not listed): Another mcp-notebook process runs this notebook" in below

@@ -9,7 +9,7 @@ from clients import (
     Changes,
     http_bridge,
     over_http,
-    structured,
+    text_of,
     tool_kernel,
     until_listed,
 )
@@ -34,18 +34,11 @@ FILE = """%%mcp_tool rain() --ui view.html
 "Rain."
 "rain"
 """
-FUNCTION = """from mcp_notebook import mcp_tool
-
-def page():
-    return f"<p>{word}</p>"
-
-@mcp_tool(ui=page, run="fork", read_only=True)
-def snow() -> str:
-    "Snow."
-    return "snow"
-word = "first"
+OTHER = """%%mcp_tool
+def numbers():
+    "Numbers, which a page may ask for."
+    return {"n": list(range(10_000))}
 """
-WAYS = pytest.mark.parametrize(("era", "transport"), VIEW_WAYS)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +46,7 @@ def notebook(module_home):
     file = module_home / "view.html"
     file.write_text("<p>a file</p>")
     with tool_kernel(
-        module_home, f"%cd {module_home}", "%reload_ext mcp_notebook", VIEW, TOOLS, FILE, FUNCTION
+        module_home, f"%cd {module_home}", "%reload_ext mcp_notebook", VIEW, TOOLS, FILE
     ) as kernel:
         yield kernel
 
@@ -74,29 +67,26 @@ def body(page):
     return re.sub(r'<meta charset="utf-8"><script>.*?</script>', "", page, count=1, flags=re.DOTALL)
 
 
-@WAYS
+@pytest.mark.parametrize(("era", "transport"), VIEW_WAYS)
 async def test_a_tool_with_a_page_names_it_to_clients_that_show_views_and_to_no_others(
     notebook, connect, host, era, transport
 ):
     async with host(era, transport) as client:
-        tools = await until_listed(client, "snow")
-        for name in ("places", "rain", "snow"):
+        tools = await until_listed(client, "rain")
+        for name in ("places", "rain"):
             assert uri_of(tools[name]) == find_page_uri("own", name)
             page, _ = await read(client, name)
             assert page.count("window.notebook = ") == 1
     async with connect(era, transport) as client:
-        tools = await until_listed(client, "snow")
+        tools = await until_listed(client, "rain")
         assert {uri_of(tool) for tool in tools.values()} == {None}
         with pytest.raises(MCPError, match="begin with notebook://"):
             await read(client, "places")
 
 
-@WAYS
-async def test_a_page_comes_with_its_helper_in_front_and_loads_from_its_hosts_only(
-    notebook, host, era, transport
-):
-    async with host(era, transport) as client:
-        await until_listed(client, "snow")
+async def test_a_page_comes_with_its_helper_in_front_and_loads_from_its_hosts_only(notebook, host):
+    async with host("auto", "http") as client:
+        await until_listed(client, "rain")
         page, meta = await read(client, "places")
         assert page.startswith('<!doctype html>\n<html><head><meta charset="utf-8"><script>')
         assert page.index("window.notebook = ") < page.index("notebook.onresult(")
@@ -106,52 +96,21 @@ async def test_a_page_comes_with_its_helper_in_front_and_loads_from_its_hosts_on
         page, meta = await read(client, "rain")
         assert body(page) == "<!doctype html><p>a file</p>"
         assert meta == {"ui": {}}
-        result = await client.call_tool("places", {})
-        assert result.structured_content == structured([{"name": "Seattle"}], era)
-        marked = (result.meta or {}).get("io.github.mcp-notebook/wrapped")
-        assert marked == (True if era == "legacy" else None)
 
 
-@WAYS
-async def test_a_page_is_made_anew_each_time_from_its_cell_file_or_function(
-    notebook, module_home, host, era, transport
-):
-    try:
-        async with host(era, transport) as client:
-            await until_listed(client, "snow")
-            notebook.ok("%%mcp_view map\n<p>another</p>")
-            page, meta = await read(client, "places")
-            assert (body(page), meta) == ("<!doctype html><p>another</p>\n", {"ui": {}})
-            notebook.ok("word = 'second'")
-            assert body((await read(client, "snow"))[0]) == "<!doctype html><p>second</p>"
-            notebook.ok("def page():\n    return '<p>redefined</p>'")
-            assert body((await read(client, "snow"))[0]) == "<!doctype html><p>redefined</p>"
-            (module_home / "view.html").write_text("<p>changed</p>")
-            assert body((await read(client, "rain"))[0]) == "<!doctype html><p>changed</p>"
-    finally:
-        (module_home / "view.html").write_text("<p>a file</p>")
-        notebook.ok(VIEW)
-        notebook.ok(FUNCTION)
-
-
-@WAYS
-async def test_a_page_that_fails_is_answered_with_the_cause_and_the_next_step(
-    notebook, module_home, host, era, transport
-):
-    try:
-        async with host(era, transport) as client:
-            await until_listed(client, "snow")
-            (module_home / "view.html").unlink()
-            with pytest.raises(MCPError, match=r"There is no file view\.html\. Put the file there"):
-                await read(client, "rain")
-            notebook.ok("del word")
-            with pytest.raises(MCPError, match="its function `page` failed with NameError"):
-                await read(client, "snow")
-            with pytest.raises(MCPError, match="there is no tool 'no_such_tool' with a page"):
-                await read(client, "no_such_tool")
-    finally:
-        (module_home / "view.html").write_text("<p>a file</p>")
-        notebook.ok("word = 'first'")
+async def test_a_page_gets_data_of_all_tools_and_other_clients_none(notebook, host, connect):
+    notebook.ok(OTHER)
+    data = "io.github.mcp-notebook/data"
+    async with host("auto", "http") as client:
+        await until_listed(client, "numbers")
+        places, numbers = [await client.call_tool(name, {}) for name in ("places", "numbers")]
+        assert places.meta[data] == [{"name": "Seattle"}]
+        assert numbers.meta[data]["n"] == list(range(10_000))  # whole: no model reads it
+        assert numbers.structured_content is places.structured_content is None
+        assert "9,980 of 10,000 items left out" in text_of(numbers)
+    async with connect("auto", "http") as client:
+        await until_listed(client, "numbers")
+        assert data not in ((await client.call_tool("places", {})).meta or {})
 
 
 @pytest.mark.parametrize("era", ["auto", "legacy"])
@@ -179,22 +138,6 @@ async def test_the_list_changes_when_a_tool_gets_a_page(notebook, host, era, tra
                 await changes.wait()
         assert page == find_page_uri("own", name)
     notebook.ok(f"del {name}")
-
-
-@pytest.mark.slow
-async def test_a_function_that_does_not_return_is_not_waited_for(notebook, host):
-    notebook.ok(
-        "import threading\nreleased = threading.Event()\n"
-        "@mcp_tool(ui=lambda: str(released.wait()))\ndef late():\n    'Late.'"
-    )
-    try:
-        async with host("auto", "http") as client:
-            await until_listed(client, "late")
-            with pytest.raises(MCPError, match="its page was not ready within 15 s"):
-                await read(client, "late")
-            assert body((await read(client, "rain"))[0]) == "<!doctype html><p>a file</p>"
-    finally:
-        notebook.ok("released.set()\ndel late")
 
 
 async def test_a_page_calls_the_notebooks_tools_by_the_names_that_clients_see(

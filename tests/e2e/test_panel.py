@@ -2,7 +2,7 @@
 
 import anyio.to_thread
 import pytest
-from clients import LOAD, ONE_WAY, connected, text_of
+from clients import LOAD, connected, text_of
 from live import until
 from mcp_types import Implementation
 
@@ -17,14 +17,13 @@ def show(kernel, words):
 
 
 @pytest.mark.smoke
-@pytest.mark.parametrize(("era", "transport"), ONE_WAY)
-async def test_a_client_and_its_calls_are_shown_with_its_name(shared_kernel, era, transport):
+async def test_a_client_and_its_calls_are_shown_with_its_name(shared_kernel):
     for cell in ("%unload_ext mcp_notebook", LOAD, CELL):  # a new log of calls
         shared_kernel.ok(cell)
     editor = Implementation(name="editor", version="1.2")
-    async with connected(shared_kernel.home, era, transport, client_info=editor) as client:
+    async with connected(shared_kernel.home, "auto", "http", client_info=editor) as client:
         await client.list_tools()
-        await anyio.to_thread.run_sync(show, shared_kernel, "Clients: editor 1.2\n")
+        await anyio.to_thread.run_sync(show, shared_kernel, " editor 1.2\n")
         assert text_of(await client.call_tool("look", {})) == "seen"
-        await anyio.to_thread.run_sync(show, shared_kernel, "look()  editor 1.2  done in ")
-    await anyio.to_thread.run_sync(show, shared_kernel, "Clients: none connected")
+        await anyio.to_thread.run_sync(show, shared_kernel, " editor 1.2: done in ")
+    await anyio.to_thread.run_sync(show, shared_kernel, " none connected")

@@ -2,10 +2,10 @@
 
 import anyio
 import pytest
-from clients import ERAS, Changes, connected, text_of, until_listed
+from clients import ERAS, Changes, connected, until_listed
 from live import TIMEOUT
 from mcp.shared.exceptions import MCPError
-from mcp_types import ElicitResult, PromptReference, ResourceTemplateReference
+from mcp_types import ElicitResult, PromptReference
 
 pytestmark = pytest.mark.anyio
 
@@ -150,18 +150,6 @@ async def test_a_function_returns_messages_with_roles_tables_pictures_and_docume
     assert messages[3].content.resource.text == "Some notes."
 
 
-async def test_a_form_of_texts_is_enough_for_lists_and_for_what_is_left_empty(client):
-    arguments = {"frame_name": "orders", "day": "", "sizes": "large, small"}
-    first = (await client.get_prompt("review", arguments)).messages[0].content.text
-    assert first.startswith("Review orders of 2026-01-01: ['LARGE', 'SMALL'].")
-
-
-async def test_a_prompt_sees_the_notebook_as_it_is_when_a_client_gets_it(client, kernel):
-    kernel.ok("other = pd.DataFrame({'new_column': [1]})")
-    messages = (await client.get_prompt("review", {"frame_name": "other"})).messages
-    assert "new_column" in messages[0].content.text
-
-
 @pytest.mark.parametrize(
     ("name", "arguments", "code", "words"),
     [
@@ -188,12 +176,6 @@ async def test_a_failure_is_a_protocol_error_with_a_sentence(client, name, argum
         await client.get_prompt(name, arguments)
     assert caught.value.error.code == code
     assert words in caught.value.error.message
-
-
-async def test_a_call_of_a_prompt_as_a_tool_says_what_it_is(client):
-    result = await client.call_tool("weekly_report", {"year": 2026})
-    assert result.is_error
-    assert "'weekly_report' is a prompt, not a tool" in text_of(result)
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -286,20 +268,3 @@ async def test_a_function_gets_the_arguments_that_are_known(client):
     found = await completed(client, "travel", "city", "town", {"region": "US"})
     assert (len(found.values), found.total, found.has_more) == (100, 250, True)
     assert (await completed(client, "travel", "city", "")).values == []  # the function fails
-
-
-@pytest.mark.parametrize(
-    ("reference", "said"),
-    [
-        (PromptReference(name="travels"), "Unknown prompt: 'travels'. Did you mean 'travel'?"),
-        (PromptReference(name="total"), "'total' is a tool, not a prompt"),
-        (ResourceTemplateReference(uri="data://{x}"), "Unknown resource: 'data://{x}'. No open"),
-        (ResourceTemplateReference(uri="x" * 3_000), "…'. No open notebook offers a resource"),
-    ],
-)
-async def test_completing_what_is_unknown_is_a_protocol_error(client, reference, said):
-    with pytest.raises(MCPError) as caught:
-        await client.complete(reference, {"name": "city", "value": ""})
-    assert caught.value.error.code == -32602
-    assert said in caught.value.error.message
-    assert len(caught.value.error.message) < 400

@@ -33,7 +33,13 @@ def buy() -> str:
     ran.append("buy")
     return "bought"
 """
-kernel = kernel_with(TOOLS, TASK, CONFIRMED)
+OTHERS = """%%mcp_tool --requires sampling --requires roots --requires com.example/maps
+def draft() -> str:
+    "For clients with a model, folders and maps."
+    ran.append("draft")
+    return "drafted"
+"""
+kernel = kernel_with(TOOLS, TASK, CONFIRMED, OTHERS)
 LACKING = "it requires the client capability `elicitation`"
 
 
@@ -58,6 +64,22 @@ async def test_a_client_that_has_not_declared_it_is_told_what_it_lacks(served, n
     only_pages = {"elicitation": {"url": {}}}
     response = await post_call(served.url, name, way=way, capabilities=only_pages)
     assert response.json()["error"]["code"] == -32021
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.usefixtures("kernel")
+async def test_any_capability_and_any_extension_can_be_required(served, way):
+    response = await post_call(served.url, "draft", way=way, capabilities={"sampling": {}})
+    assert response.status_code == 400
+    lacking = {"roots": {}, "extensions": {"com.example/maps": {}}}
+    assert response.json()["error"]["data"] == {"requiredCapabilities": lacking}
+    declared = {"sampling": {}, **lacking}
+    response = await post_call(served.url, "draft", way=way, capabilities=declared)
+    assert response.json()["result"]["content"][0]["text"] == "drafted"
+    result = await post_older_call(served.url, "draft", way=way, capabilities=declared)
+    assert result["content"][0]["text"] == "drafted"
+    result = await post_older_call(served.url, "draft", way=way, capabilities={"sampling": {}})
+    assert "the client capability `roots` and `com.example/maps`" in result["content"][0]["text"]
 
 
 @pytest.mark.parametrize("way", WAYS)

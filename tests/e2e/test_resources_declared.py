@@ -13,7 +13,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, ResourceTemplateReference
 from typer.testing import CliRunner
 
-from mcp_notebook.bridge.server.lists.resources import LEGACY_NOT_FOUND
+from mcp_notebook.bridge.server.resources.resources import LEGACY_NOT_FOUND
 from mcp_notebook.cli import main
 from mcp_notebook.text.missing_tools import READ_RESOURCE
 
@@ -179,7 +179,7 @@ async def test_what_cannot_be_read_gets_a_sentence(sales, connect, era, transpor
                 not_found,
                 "No resource has the address 'frame://a/b'. It does not fit ",
             ),
-            ("frame://a/b", not_found, "rows}'; write a slash in a value as %2F. The notebooks'"),
+            ("frame://a/b", not_found, "rows}': its values have no slashes. The notebooks'"),
             ("frame://stock/orders", not_found, "It does not fit the template 'frame://{name}{?"),
             ("year://5#x", not_found, "It does not fit the template 'year://{year}'. The noteb"),
             ("data://stock", not_found, "The notebooks' resources: data://orders, text://rate"),
@@ -195,8 +195,9 @@ async def test_what_cannot_be_read_gets_a_sentence(sales, connect, era, transpor
             ),
             ("year://", INVALID_PARAMS, "The resource 'by_year' was not read. year: missing"),
             ("frame://a%", INTERNAL_ERROR, "KeyError: 'a%'"),
-            ("frame://%ff", INTERNAL_ERROR, "KeyError: '\N{REPLACEMENT CHARACTER}'"),
-            ("frame://or%2Fders", INTERNAL_ERROR, "KeyError: 'or/ders'"),
+            ("frame://%ff", not_found, "rows}': the address is not UTF-8. The notebooks'"),
+            ("frame://or%2Fders", not_found, "rows}': the value of 'name' has a slash. The"),
+            ("frame://%2e%2e", not_found, "rows}': the value of 'name' has a part '..'. The"),
             ("frame://none", INTERNAL_ERROR, "KeyError: 'none'"),
             ("frame://orders?rows=many", INVALID_PARAMS, "rows"),
             ("broken://x", INTERNAL_ERROR, "no such column"),
@@ -219,7 +220,7 @@ async def test_what_cannot_be_read_gets_a_sentence(sales, connect, era, transpor
                 ),
             ),
             ("picture://x", INTERNAL_ERROR, "of type object, which cannot be written as image/png"),
-            ("file://notes//etc/passwd", INTERNAL_ERROR, "/etc/passwd"),
+            ("file://notes//etc/passwd", not_found, "the value of 'path' is an absolute path. The"),
         ):
             error = await refusal(client, uri)
             assert (error.code, uri) == (code, uri), error.message
@@ -227,12 +228,6 @@ async def test_what_cannot_be_read_gets_a_sentence(sales, connect, era, transpor
             assert len(error.message) < 1_000
         endless = (await client.read_resource("endless://x")).contents
         assert "only the first 1,000 items were taken" in str(endless)
-
-
-async def test_the_notebook_is_seen_as_it_is_now(sales, connect):
-    async with connect("auto", "http") as client:
-        sales.ok("late = pd.DataFrame({'a': [1]})")
-        assert json.loads((await read(client, "frame://late")).text) == [{"a": 1}]
 
 
 class Updates:
@@ -349,13 +344,12 @@ async def test_two_notebooks_with_the_same_uri_serve_it_with_their_names(home):
             assert "Read 'data://sales/{name}' or 'data://stock/{name}' instead" in error.message
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_the_variables_of_a_template_are_completed_from_live_names(sales, connect, era):
+async def test_the_variables_of_a_template_are_completed_from_live_names(sales, connect):
     sales.ok(
         "%%mcp_resource part://{region}/{column} --complete region=orders.region "
         "--complete column=orders.columns\norders[orders.region == region][[column]]"
     )
-    async with connect(era, "http") as client:
+    async with connect("auto", "http") as client:
         with anyio.fail_after(TIMEOUT):
             while "part://{region}/{column}" not in [
                 each.uri_template
@@ -400,8 +394,7 @@ def time_of(resource):
     return datetime.fromisoformat(resource.annotations.last_modified)
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_the_list_says_when_the_data_was_last_modified(home, era):
+async def test_the_list_says_when_the_data_was_last_modified(home):
     began = datetime.now(UTC) - timedelta(milliseconds=1)
     cells = (
         "level = [1]",
@@ -410,7 +403,7 @@ async def test_the_list_says_when_the_data_was_last_modified(home, era):
         "%%mcp_skill how\nUse this.",
     )
     with tool_kernel(home, *cells, name="sales") as kernel:
-        async with connected(home, era, "http") as client:
+        async with connected(home, "auto", "http") as client:
 
             async def read_times():
                 listed = await client.list_resources(cache_mode="bypass")

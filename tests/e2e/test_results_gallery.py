@@ -2,7 +2,6 @@
 
 import base64
 import io
-import json
 import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,7 +9,7 @@ from tempfile import TemporaryDirectory
 import anyio
 import nbformat
 import pytest
-from clients import ERAS, http_bridge, over_http, text_of
+from clients import http_bridge, over_http, text_of
 from listing import list_tools
 from live import Link, live_kernel, record_of, tools_of
 
@@ -25,30 +24,25 @@ pytestmark = [
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "results_gallery.ipynb"
 ONCE = {"endless"}
-"""Asked for by one client only: it takes five seconds."""
+"""Not called in a cell, too: it takes five seconds."""
 
 
 class Shown:
-    """What the clients of both eras got of each tool, and what can be read at the links."""
+    """What a client got of each tool, and what can be read at the links."""
 
     def __init__(self):
-        self.results = {era: {} for era in ERAS}
+        self.results = {}
         self.read = {}
-        """By URI, the contents as the first client reads them."""
-        self.listed = []
+        """The contents by URI."""
 
 
-async def _ask(url, era, shown):
-    async with over_http(url, era) as client:
+async def _ask(url, shown):
+    async with over_http(url, "auto") as client:
         for tool in await list_tools(client):
-            if tool.name in ONCE and era != "auto":
-                continue
             result = await client.call_tool(tool.name, {})
-            shown.results[era][tool.name] = result
-            if era == "auto":
-                for link in links_of(result):
-                    (shown.read[link.uri],) = (await client.read_resource(link.uri)).contents
-        shown.listed.append([str(r.uri) for r in (await client.list_resources()).resources])
+            shown.results[tool.name] = result
+            for link in links_of(result):
+                (shown.read[link.uri],) = (await client.read_resource(link.uri)).contents
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +52,7 @@ def gallery():
         notebook = shutil.copy(NOTEBOOK, folder)
         shown = Shown()
         with http_bridge(Path(folder), notebook) as served:
-            for era in ERAS[::-1]:
-                anyio.run(_ask, served.url, era, shown)
+            anyio.run(_ask, served.url, shown)
         yield shown
 
 
@@ -80,11 +73,11 @@ PICTURE, TEXT, LINK, SOUND = "image", "text", "resource_link", "audio"
 KINDS = {
     "prints_shows_returns": [TEXT] * 4,
     "nothing": [TEXT],
-    "figure_returned": [PICTURE],
-    "figure_shown": [PICTURE],
-    "figure_left_open": [PICTURE, TEXT],
-    "part_of_a_figure": [PICTURE],
-    "grid_of_seaborn": [PICTURE],
+    "figure_returned": [PICTURE, TEXT],
+    "figure_shown": [PICTURE, TEXT],
+    "figure_left_open": [PICTURE, TEXT, TEXT],
+    "part_of_a_figure": [PICTURE, TEXT],
+    "grid_of_seaborn": [PICTURE, TEXT],
     "first_frame": [PICTURE, TEXT],
     "pil_image": [PICTURE],
     "array_as_image": [PICTURE],
@@ -114,10 +107,9 @@ KINDS = {
     "records": [TEXT],
     "colored": [TEXT],
     "long_text": [TEXT, LINK],
-    "brief_text": [TEXT, LINK],
     "link": [LINK],
     "document": ["resource"],
-    "file": [TEXT, LINK],
+    "file": [TEXT],
     "file_elsewhere": [TEXT],
     "tone": [SOUND],
     "noted": [TEXT, TEXT],
@@ -133,7 +125,7 @@ KINDS = {
     "odd_text": [TEXT],
     "no_picture": [TEXT],
     "huge_figure": [PICTURE, TEXT],
-    "generator": [TEXT, LINK],
+    "generator": [TEXT, LINK, TEXT],
     "async_generator": [TEXT],
 }
 """The blocks that clients get of each tool. Plotly's is of either kind: a picture where kaleido and
@@ -141,7 +133,7 @@ Chrome are installed, else a text."""
 SAYS = {
     "nothing": "Done: the tool returned nothing.",
     "figure_left_open": "months by their rain, in mm",
-    "first_frame": "[This is the first frame of an animation.]",
+    "first_frame": "[Figure x 0 to ",
     "large_picture": "[The picture was scaled down from 4000x3000 to 1568x1176 pixels.]",
     "many_pictures": "[4 of 12 pictures are left out; links replace them",
     "formula": r"\int \sqrt{\frac{1}{x}}\, dx",
@@ -153,7 +145,7 @@ SAYS = {
     "frame": "DataFrame: 3 rows x 6 columns; date datetime64",
     "long_frame": "Only the first 5 and last 5 rows are shown; 1,451 between them are left out.",
     "wide_frame": "170 columns left out: day_15, day_16,",
-    "styled": "2012-01-01,13 °C",
+    "styled": "| 2012-01-01 00:00:00 | 13 °C |",
     "indexed": "year,weather,temp_max / min,temp_max / max,wind / mean\n2012,drizzle,3.3,25.6,2.51",
     "typed": "2026-03-01 00:00:00-08:00,rain",
     "empty_frame": "DataFrame: 0 rows x 6 columns",
@@ -164,38 +156,35 @@ SAYS = {
     "records": "list of dicts: 12 rows x 2 columns; month int, mm float\n\nmonth,mm\n1,173.3",
     "colored": "green and plain",
     "long_text": "of 1,088,889 characters, ",
-    "brief_text": "of 50,000 characters left out ...]",
     "file": "date,precipitation\n2012-01-01,173.3",
     "file_elsewhere": "is outside the folders that the notebook shares",
     "extremes": '{"coldest":-3.8,"warmest":35.0}',
     "by_hand": "5 days",
     "rows": "DataFrame: 2 rows x 6 columns",
-    "station": '{"station":"Seattle","mm":173}',
-    "stations": '{"station":"New York","mm":92}\n\n**Duwamish**: 3.2 m',
+    "station": "**Seattle**: 173 mm",
+    "stations": "**New York**: 92 mm\n\n**Duwamish**: 3.2 m",
     "broken": "<an object of type Broken whose repr failed: ValueError: no words for it>",
     "endless": "[an object of type Endless whose repr took longer than 5 s]",
     "circular": '[1,"..."]',
     "odd_numbers": '["NaN","Infinity","<an int of 16,610 bits, too long to print>"]',
     "odd_text": "a\ufffdb\ufffdc",
     "no_picture": "are not a picture: give PNG, JPEG, WebP or GIF.",
-    "huge_figure": "[The figure, of 300 x 300 inches and 30,000 x 30,000 pixels, was drawn at",
-    "generator": "... only the first 1,000 items were taken; the others are lost",
+    "huge_figure": "The figure, of 300 x 300 inches and 30,000 x 30,000 pixels, was drawn at",
+    "generator": "only the first 1,000 items were taken; the others are lost",
     "async_generator": '["January","February"]',
 }
 DATA = {
     "extremes": {"coldest": -3.8, "warmest": 35.0},
-    "by_hand": {"days": 5, "mean": None},
+    "by_hand": {"about_this_result": "5 days", "days": 5, "mean": None},
 }
 
 
 def test_each_tool_of_the_gallery_is_called(gallery):
-    assert set(gallery.results["auto"]) == {*KINDS, "plotly_figure"}
-    assert set(gallery.results["legacy"]) == set(gallery.results["auto"]) - ONCE
+    assert set(gallery.results) == {*KINDS, "plotly_figure"}
 
 
-@pytest.mark.parametrize("era", ERAS)
-def test_a_client_gets_what_the_gallery_shows(gallery, era):
-    results = {tool: result for tool, result in gallery.results[era].items() if tool in KINDS}
+def test_a_client_gets_what_the_gallery_shows(gallery):
+    results = {tool: result for tool, result in gallery.results.items() if tool in KINDS}
     assert {tool for tool, result in results.items() if result.is_error} == {"file_elsewhere"}
     assert {tool: kinds(result) for tool, result in results.items()} == {
         tool: kinds for tool, kinds in KINDS.items() if tool in results
@@ -208,24 +197,11 @@ def test_a_client_gets_what_the_gallery_shows(gallery, era):
     assert unlike == {}
 
 
-def test_prints_displays_and_the_value_come_in_their_order(gallery):
-    first, formula, then, last = gallery.results["auto"]["prints_shows_returns"].content
-    assert (first.text, then.text) == ("first what is printed", "then what comes after it")
-    assert "e^{i" in formula.text
-    assert last.text == "the value is last"
-
-
-def test_an_interactive_plot_is_a_picture_or_what_it_is_made_of_with_a_hint(gallery):
-    first, link = gallery.results["auto"]["plotly_figure"].content
-    assert first.type == PICTURE or "`pip install -U kaleido`" in first.text
-    assert json.loads(gallery.read[link.uri].text)["data"][0]["type"] == "scatter"
-
-
 def test_pictures_can_be_opened_and_are_within_the_budget(gallery):
     pil = pytest.importorskip("PIL.Image")
     pictures = [
         block
-        for result in gallery.results["auto"].values()
+        for result in gallery.results.values()
         for block in result.content
         if block.type == PICTURE
     ]
@@ -238,19 +214,10 @@ def test_pictures_can_be_opened_and_are_within_the_budget(gallery):
             assert max(picture.size) <= 1_568
 
 
-def test_the_original_of_a_large_picture_can_be_read(gallery):
-    pil = pytest.importorskip("PIL.Image")
-    (link,) = links_of(gallery.results["auto"]["large_picture"])
-    contents = gallery.read[link.uri]
-    assert contents.mime_type == "image/png"
-    with pil.open(io.BytesIO(base64.b64decode(contents.blob))) as picture:
-        assert picture.size == (4_000, 3_000)
-
-
 def test_the_whole_of_a_long_table_can_be_read_as_csv_and_parquet(gallery):
     from pyarrow import parquet  # noqa: PLC0415
 
-    csv, packed = links_of(gallery.results["auto"]["long_frame"])
+    csv, packed = links_of(gallery.results["long_frame"])
     lines = gallery.read[csv.uri].text.splitlines()
     assert len(lines) == 1_462
     assert lines[0] == "date,precipitation,temp_max,temp_min,wind,weather"
@@ -258,46 +225,11 @@ def test_the_whole_of_a_long_table_can_be_read_as_csv_and_parquet(gallery):
     assert table.shape == (1_461, 6)
 
 
-def test_the_whole_of_a_long_text_can_be_read(gallery):
-    (link,) = links_of(gallery.results["auto"]["long_text"])
-    assert gallery.read[link.uri].text == "\n".join(f"line {number}" for number in range(100_000))
-    assert len(text_of(gallery.results["auto"]["long_text"])) <= 25_000
-    assert len(text_of(gallery.results["auto"]["brief_text"])) <= 1_000
-
-
-def test_all_that_is_kept_is_listed(gallery):
-    first, second = gallery.listed
-    assert set(gallery.read) <= set(first) < set(second)
-
-
-def test_documents_links_and_sounds_are_what_their_author_says(gallery):
-    results = gallery.results["auto"]
-    (document,) = results["document"].content
-    assert (document.resource.uri, document.resource.mime_type) == ("file:///rain.csv", "text/csv")
-    assert document.resource.text.startswith("date,precipitation")
-    (link,) = results["link"].content
-    assert (link.uri, link.title) == ("https://example.com/rain", "Rain in Seattle")
-    for tool in ("sound", "tone"):
-        (sound,) = results[tool].content
-        assert sound.mime_type == "audio/wav"
-        assert base64.b64decode(sound.data).startswith(b"RIFF")
-
-
-@pytest.mark.parametrize("era", ERAS)
-def test_texts_say_for_whom_they_are(gallery, era):
-    user, assistant = (b.annotations for b in gallery.results[era]["noted"].content)
-    assert (user.audience, user.priority) == (["user"], 0.2)
-    assert user.last_modified.startswith("2026-01-31")
-    assert (assistant.audience, assistant.priority) == (["assistant"], 1)
-
-
-@pytest.mark.parametrize("era", ERAS)
-def test_data_is_sent_where_the_return_type_or_the_author_says_so(gallery, era):
-    results = gallery.results[era]
+def test_data_is_sent_where_the_author_says_so(gallery):
+    results = gallery.results
     for tool, data in DATA.items():
         assert results[tool].structured_content == data
-    rows = results["rows"].structured_content
-    rows = rows["result"] if era == "legacy" else rows
+    rows = results["rows"].structured_content["result"]
     assert [row["weather"] for row in rows] == ["drizzle", "rain"]
     with_data = {name for name, result in results.items() if result.structured_content is not None}
     assert with_data == {*DATA, "rows"}

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import anyio
 import pytest
+from audit_lines import read_ends
 from clients import HEADERS, http_client, over_http, tool_kernel
 from forked_command import list_words
 from live import TIMEOUT, kernel_env
@@ -41,18 +42,18 @@ pool = concurrent.futures.ProcessPoolExecutor(1)
 """
 CELLS = [
     IMPORTS,
-    f'''%%mcp_tool --logs debug
+    f'''%%mcp_tool --output-schema
 class Login(BaseModel):
     user: str
     password: SecretStr
 
-def refuse(value):
+def _refuse(value):
     if value.user == "nobody":
         raise ValueError(f"{{value.user}} has no {{value.password.get_secret_value()}}")
     return value
 
 def log_in(
-    way: str, login: Annotated[Login, AfterValidator(refuse)], keys: list[Secret[str]],
+    way: str, login: Annotated[Login, AfterValidator(_refuse)], keys: list[Secret[str]],
     pin: Secret[int], ctx: Context, other: SecretBytes = b"{DEFAULT}",
     spare: SecretStr = SecretStr("{DEFAULT}"),
 ) -> dict:
@@ -69,8 +70,8 @@ def log_in(
         raise ToolError(said)
     return {{"login": login, "keys": keys, "pin": pin, "length": len(said)}}
 ''',
-    '''%%mcp_tool --read-only --cache 60s
-def cached(key: Secret[str]) -> Secret[str]:
+    '''%%mcp_tool --read-only
+def repeat(key: Secret[str]) -> Secret[str]:
     """Give it back."""
     return key
 ''',
@@ -102,8 +103,7 @@ CALLS = [
     ("log_in", arguments("return", pni=PIN, loggin={"password": PASSWORD}, ways=KEY)),
     ("log_in", arguments("return", filling="x" * 300_000)),
     ("log_in", arguments(["return"], keys=[KEY] * 10_000)),
-    ("cached", {"key": KEY}),
-    ("cached", {"key": KEY}),
+    ("repeat", {"key": KEY}),
     ("measure", {"key": KEY}),
     ("measure", {"key": KEY * 3}),
     ("no_such_tool", {"key": KEY, "password": PASSWORD}),
@@ -111,7 +111,7 @@ CALLS = [
 COMMANDS = [
     ["call", "log_in", "--json", json.dumps(arguments("raise"))],
     ["call", "log_in", "--json", json.dumps(arguments("return", login=PASSWORD))],
-    ["call", "cached", "--arg", f"key={KEY}"],
+    ["call", "repeat", "--arg", f"key={KEY}"],
     ["list"],
     ["list", "--json"],
 ]
@@ -152,7 +152,7 @@ def write_wrong_requests():
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
         "io.modelcontextprotocol/clientCapabilities": {},
     }
-    given = {"name": "cached", "arguments": {"key": KEY}, "_meta": meta}
+    given = {"name": "repeat", "arguments": {"key": KEY}, "_meta": meta}
     return [
         json.dumps(call | {"params": given | {"arguments": [KEY]}}),
         json.dumps(call | {"params": given | {"arguments": KEY}}),
@@ -186,7 +186,7 @@ async def test_a_secret_comes_out_nowhere(kernel, module_home, tmp_path):
         messages.append(str(message))
 
     env = kernel_env(module_home) | {
-        "MCP_NOTEBOOK_AUDIT_ARGUMENTS": "full",
+        "MCP_NOTEBOOK_AUDIT": "full",
     }
     # Over stdio, in the older era.
     options = {"logging_callback": hear, "message_handler": hear}
@@ -200,9 +200,7 @@ async def test_a_secret_comes_out_nowhere(kernel, module_home, tmp_path):
         errors.seek(0)
         messages.append(errors.read())
     # Over HTTP, in the newer one, from the notebook.
-    said = await anyio.to_thread.run_sync(
-        kernel.ok, "%env MCP_NOTEBOOK_AUDIT_ARGUMENTS=full\n%mcp serve"
-    )
+    said = await anyio.to_thread.run_sync(kernel.ok, "%env MCP_NOTEBOOK_AUDIT=full\n%mcp serve")
     url = next(word for word in said.text.split() if word.startswith("http://"))
     token = (module_home / ".mcp-notebook" / "token").read_text().strip()
     async with over_http(url, "auto", token=token, log_level="debug", **options) as client:
@@ -220,7 +218,7 @@ async def test_a_secret_comes_out_nowhere(kernel, module_home, tmp_path):
     for line in (
         "status",
         "list",
-        f"call cached key='{KEY}'",
+        f"call repeat key='{KEY}'",
         f"call measure {KEY}",
         f"call measure '{KEY}",
     ):
@@ -236,9 +234,9 @@ async def test_a_secret_comes_out_nowhere(kernel, module_home, tmp_path):
     assert everything.count('"length":') > 1  # the tools had the secrets
     assert "OSError: 401 for https://x/?**********" in everything
     files = {path for path in module_home.rglob("*") if path.is_file()}
-    log = (module_home / ".mcp-notebook" / "audit.jsonl").read_text()
-    assert log.count('"tool":"log_in"') >= 20
-    assert {path.name for path in files} >= {"audit.jsonl", "bridge.log", "token"}
+    log = json.dumps(read_ends(module_home / ".mcp-notebook" / "audit.jsonl"))
+    assert log.count('"tool": "log_in"') >= 20
+    assert {path.name for path in files} >= {"bridge.log", "token"}
     leaks = {
         path.relative_to(module_home): found
         for path in files

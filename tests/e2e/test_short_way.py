@@ -61,7 +61,7 @@ async def test_each_request_over_http_is_answered_alike(kernel, era, count, reco
 async def test_so_are_those_to_a_bridge_with_pages_and_tools_of_its_own(
     kernel, era, count, record_property
 ):
-    options = {"page_size": 3, "with_meta_tools": True}
+    options = {"page_size": 3, "meta_tools": True}
     await _compare_over_http(kernel, era, count, record_property, **options)
 
 

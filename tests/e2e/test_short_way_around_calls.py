@@ -22,15 +22,13 @@ from held_calls import (  # noqa: F401 - fixtures, too
     until,
     wait_for_notes,
 )
-from live import live_kernel, record_of
+from live import live_kernel, record_of, soon
 from short_way import both_sides, make_request, normalise_message
 
-from mcp_notebook.bridge.server.lists import resource_notices
-from mcp_notebook.bridge.server.protocol.client_profile import TASKS_EXTENSION
-from mcp_notebook.bridge.server.protocol.detached_arguments import LARGE
+from mcp_notebook.bridge.server.resources import resource_notices
+from mcp_notebook.bridge.server.sessions.client_profile import TASKS_EXTENSION
 from mcp_notebook.bridge.telemetry.call_tracer import CallTracer
 from mcp_notebook.bridge.transports.fast_path import http_exchange
-from mcp_notebook.bridge.transports.fast_path.plain_requests import LONG
 
 sdk = pytest.importorskip("opentelemetry.sdk.trace")
 export = pytest.importorskip("opentelemetry.sdk.trace.export")
@@ -167,9 +165,7 @@ async def test_a_client_that_waits_is_told_that_its_call_runs(kernel, monkeypatc
     async def wait(side, name):
         async with asking(side, make_call("modern", "hold", name=name)) as answers:
             await until(side, name)
-            with anyio.fail_after(30):
-                while not any(b": ping" in each.body for each in side.open_exchanges):
-                    await anyio.lowlevel.checkpoint()
+            await soon(lambda: any(b": ping" in each.body for each in side.open_exchanges))
             await let_go(side, name)
         ((status, headers, content),) = answers
         return status, headers, [each for each in content if "ping" not in str(each)]
@@ -177,18 +173,6 @@ async def test_a_client_that_waits_is_told_that_its_call_runs(kernel, monkeypatc
     async with both_sides([record_of(kernel)], kernel.home) as sides:
         found = await on_both(sides, wait, "pinged")
     check_alike([str(each).replace("SDK", "sho") for each in found])
-
-
-async def test_large_arguments_over_stdio(kernel, era):
-    async def ask(side, pipes):
-        lines = []
-        for size in (10, LONG - 1, 5 * LONG, LARGE - 300, LARGE, LARGE + 300, 2 * LARGE):
-            await pipes.send(make_call(era, "size_of", size, text="x" * size).body)
-            lines += await take_lines(pipes, size)
-        return lines, take_notes(side)
-
-    async with both_pipes(kernel, era) as clients:
-        check_alike([await ask(*each) for each in clients])
 
 
 LONG_TEXT = "x" * 100_000

@@ -14,7 +14,7 @@ from generated_requests import TOOLS
 from live import TIMEOUT, kernel_with, record_of
 from short_way import FIRST, both_sides, normalise_message, serve_pipes
 
-from mcp_notebook.bridge.server.protocol.tool_form import VERSIONS
+from mcp_notebook.bridge.server.forms.tool_form import VERSIONS
 from mcp_notebook.wire import messages
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(os.name == "nt", reason="pipes")]
@@ -169,15 +169,15 @@ async def test_the_sdk_takes_over_a_client_that_has_no_session(kernel, message):
 
 
 async def test_what_the_sdk_has_missed_does_not_count_as_a_request(kernel):
-    limits = {"max_requests_per_minute": 3, "max_caller_requests_per_minute": 3}
+    limits = {"max_caller_calls_per_minute": 2}
     sides = both_sides([record_of(kernel)], kernel.home, with_http=False, **limits)
     async with sides as (_, short), serve_pipes(short) as pipes:
         client = Client(pipes)
         for number, message in enumerate(
-            [initialize("2025-11-25"), request(1, "tools/list"), *FOR_THE_SDK[:2]]
+            [initialize("2025-11-25"), *[request(1, "tools/list")] * 2, *FOR_THE_SDK[:2]]
         ):
             (answer,) = await client.ask(message)
-            assert ("Too many requests" in answer) == (number == 3), answer
+            assert ("Too many requests" in answer) == (number == 4), answer
 
 
 async def test_a_client_is_notified_of_new_tools_before_and_after_the_sdk_takes_over(kernel):

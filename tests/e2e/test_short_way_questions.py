@@ -3,7 +3,6 @@
 import asyncio
 import os
 
-import anyio
 import pytest
 from held_calls import (
     asking,
@@ -12,12 +11,11 @@ from held_calls import (
     holding_kernel,  # noqa: F401 - a fixture
     let_go,
     make_call,
-    make_notification,
     on_both,
     take_notes,
     until,
 )
-from live import record_of
+from live import record_of, soon
 from short_way import both_sides
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(os.name == "nt", reason="pipes")]
@@ -62,12 +60,12 @@ def make_question(name, number=7):
 
 async def until_asked(side, request):
     """Wait until the client has a question of a request."""
-    with anyio.fail_after(30):
-        while not any(
+    await soon(
+        lambda: any(
             exchange._request is request and b"elicitation/create" in exchange.body
             for exchange in side.open_exchanges
-        ):
-            await anyio.lowlevel.checkpoint()
+        )
+    )
 
 
 async def compare(kernel, act, name):
@@ -108,19 +106,6 @@ async def test_a_question_that_is_withdrawn_is_cancelled_before_the_answer(askin
     await compare(asking_kernel, withdraw, "withdrawn")
 
 
-async def test_a_call_that_is_cancelled_while_it_asks(asking_kernel):
-    async def cancel(side, name):
-        request = make_question(name)
-        async with asking(side, request) as answers:
-            await until_asked(side, request)
-            notice = make_notification("notifications/cancelled", "asking", requestId=7)
-            await side.ask(notice)
-        await has_ended(side)
-        return answers, take_notes(side, name)
-
-    await compare(asking_kernel, cancel, "cancelled")
-
-
 async def test_a_client_that_hangs_up_while_it_is_asked(asking_kernel):
     async def hang_up(side, name):
         request, leaving = make_question(name), asyncio.Event()
@@ -133,20 +118,6 @@ async def test_a_client_that_hangs_up_while_it_is_asked(asking_kernel):
         return str(answers).replace(name, "NAME"), take_notes(side, name)
 
     await compare(asking_kernel, hang_up, "leaves")
-
-
-async def test_a_session_that_ends_while_its_client_is_asked(asking_kernel):
-    async def end(side, name):
-        request = make_question(name)
-        async with asking(side, request) as answers:
-            await until_asked(side, request)
-            ending = make_call("handshake", "", session="asking")
-            ending.method, ending.body = "DELETE", b""
-            ended = await side.ask(ending)
-        await has_ended(side)
-        return answers, ended, take_notes(side, name)
-
-    await compare(asking_kernel, end, "ends")
 
 
 async def test_nothing_is_left_of_a_request_in_its_session(asking_kernel):

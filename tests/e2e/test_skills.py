@@ -4,11 +4,10 @@ import hashlib
 
 import anyio
 import mcp_types as types
-import nbformat
 import pytest
 import yaml
-from clients import ERAS, LOAD, Changes, connected, over_http, tool_kernel
-from live import TIMEOUT, Link, live_kernel, record_of
+from clients import ERAS, Changes, connected, over_http, tool_kernel
+from live import TIMEOUT
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 from pydantic import BaseModel
@@ -35,7 +34,6 @@ metadata:
 Ask for the station first.
 """
 TOOL = "%%mcp_tool\ndef forecast() -> str:\n    return 'rain'"
-MARKDOWN = "---\nname: stations\ndescription: Which stations there are\n---\nSeattle and Boston."
 
 
 class Skills(types.PaginatedResult):
@@ -75,10 +73,8 @@ def sales(module_home):
 
 
 @pytest.mark.smoke
-async def test_what_a_client_reads_of_a_skill_fits_its_entry_also_while_a_cell_runs(
-    sales, connect, era, transport
-):
-    async with connect(era, transport) as client:
+async def test_what_a_client_reads_of_a_skill_fits_its_entry_also_while_a_cell_runs(sales, connect):
+    async with connect("auto", "http") as client:
         with sales.busy():
             skills = await skills_of(client)
             assert list(skills) == ["weekly-report", "forecast"]
@@ -105,8 +101,8 @@ async def test_what_a_client_reads_of_a_skill_fits_its_entry_also_while_a_cell_r
         assert "forecast" in {tool.name for tool in (await client.list_tools()).tools}
 
 
-async def test_the_folder_of_a_skill_is_read_level_by_level(sales, connect, era, transport):
-    async with connect(era, transport) as client:
+async def test_the_folder_of_a_skill_is_read_level_by_level(sales, connect):
+    async with connect("auto", "http") as client:
         root = await ask(client, "resources/directory/read", Directory, uri="skill://weekly-report")
         assert [(str(each.uri), each.mime_type) for each in root.resources] == [
             ("skill://weekly-report/SKILL.md", "text/markdown"),
@@ -174,53 +170,6 @@ async def test_a_caller_sees_the_skills_that_its_permissions_allow(sales, module
             await client.read_resource("skill://forecast/SKILL.md")
 
 
-async def test_saved_markdown_cells_are_skills_as_of_the_last_save(home):
-    path = home / "notes.ipynb"
-
-    def save(*texts):
-        cells = [nbformat.v4.new_markdown_cell(text) for text in texts]
-        nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
-
-    save("---\ntitle: A document\n---", "# Stations", MARKDOWN)
-    with tool_kernel(home, "1", name="notes") as kernel:
-        async with connected(home, "auto", "http") as client:
-            assert list(await skills_of(client)) == ["stations"]
-            save(
-                MARKDOWN.replace("stations\n", "places\n", 1), "---\nname: A b\ndescription: x\n---"
-            )
-            assert list(await skills_of(client)) == ["stations"]
-            said = kernel.ok("1").text
-            assert "A Markdown cell is not offered as a skill: 'A b' cannot be a skill's" in said
-            assert "'A b'" not in kernel.ok("1").text
-            skills = await skills_of(client)
-            while list(skills) != ["places"]:
-                skills = await skills_of(client)
-            kernel.ok("%%mcp_skill places\nFrom a cell.")
-            while "From a cell" not in str(await skills_of(client)):
-                pass
-            path.write_text("{")
-            kernel.ok("1")
-            save()
-            kernel.ok("1")
-            assert "From a cell" in str(await skills_of(client))
-
-
-async def test_two_notebooks_with_the_same_skill_serve_it_with_their_names(home):
-    with (
-        tool_kernel(home, REPORT, LIMITS, name="sales"),
-        tool_kernel(home, REPORT, name="stock"),
-    ):
-        async with connected(home, "auto", "http") as client:
-            listed = (await ask(client, "skills/list", Skills)).skills
-            assert [skill["uri"] for skill in listed] == [
-                "skill://sales/weekly-report/SKILL.md",
-                "skill://stock/weekly-report/SKILL.md",
-            ]
-            assert len(listed[0]["resources"]) == 1
-            with pytest.raises(MCPError, match=r"Read 'skill://sales.* or 'skill://stock"):
-                await client.read_resource("skill://weekly-report/SKILL.md")
-
-
 DOCSTRING = """
 from mcp_notebook import mcp_skill
 
@@ -242,10 +191,9 @@ class Odd:
 """
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_docstrings_are_skills_that_follow_their_cell(home, era):
+async def test_docstrings_are_skills_that_follow_their_cell(home):
     with tool_kernel(home, name="sales") as kernel:
-        async with connected(home, era, "http") as client:
+        async with connected(home, "auto", "http") as client:
             digests = []
             for number in (1, 2):
                 output = kernel.ok(DOCSTRING.replace("{number}", str(number)), cell="c")
@@ -266,39 +214,3 @@ async def test_docstrings_are_skills_that_follow_their_cell(home, era):
             with anyio.fail_after(TIMEOUT):
                 while await skills_of(client):
                     pass
-
-
-def skills_of_kernel(kernel):
-    with Link(record_of(kernel)) as link:
-        return [tool.name for tool in link.welcome.other_kinds]
-
-
-def test_a_docstrings_skill_goes_with_its_object(home):
-    with tool_kernel(home) as kernel:
-        kernel.ok(DOCSTRING, cell="c")
-        said = kernel.ok("Odd = 7").text
-        assert "The skill 'odd-days/SKILL.md' is gone: `Odd` now holds something without" in said
-        assert skills_of_kernel(kernel) == ["weekly-rain/SKILL.md"]
-        kernel.ok("del weekly_rain")
-        assert skills_of_kernel(kernel) == []
-        kernel.ok(DOCSTRING, cell="c")
-        kernel.ok("__import__('mcp_notebook').registry.remove('odd-days/SKILL.md')")
-        kernel.ok("%unload_ext mcp_notebook\n%load_ext mcp_notebook")
-        assert skills_of_kernel(kernel) == ["weekly-rain/SKILL.md"]
-        kernel.ok("%reset -f")
-        assert skills_of_kernel(kernel) == []
-
-
-async def test_docstrings_decorated_before_the_extension_is_loaded_are_skills(home):
-    with live_kernel(home) as kernel:
-        kernel.ok(DOCSTRING)
-        kernel.ok(LOAD)
-        async with connected(home, "auto", "http") as client:
-            assert list(await skills_of(client)) == ["weekly-rain", "odd-days"]
-
-
-def test_what_has_no_docstring_cannot_be_a_skill(sales):
-    said = sales.run("from mcp_notebook import mcp_skill\n@mcp_skill\ndef empty(): ...")
-    assert "needs a docstring" in said.text
-    said = sales.run("@mcp_skill(descripton='x')\ndef empty(): 'It.'")
-    assert "Did you mean `description`?" in said.text

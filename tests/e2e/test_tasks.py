@@ -2,15 +2,15 @@
 
 import itertools
 import json
+import re
 import signal
 import subprocess
-import time
 from contextlib import contextmanager
 
 import anyio
-import httpx2
 import mcp_types as types
 import pytest
+from audit_lines import read_ends
 from clients import (
     HEADERS,
     answer_of,
@@ -18,12 +18,11 @@ from clients import (
     http_bridge,
     http_client,
     over_http,
-    raw_session,
     text_of,
     tool_kernel,
 )
 from forked_command import list_words
-from limits_files import set_limits
+from listing import list_tools
 from live import TIMEOUT, kernel_with
 from mcp.shared.exceptions import MCPError
 from task_client import (
@@ -33,6 +32,8 @@ from task_client import (
     start_task,
     wait_for_status,
 )
+
+from mcp_notebook.bridge.server.own_tools.meta_tools import RESULT
 
 pytestmark = pytest.mark.anyio
 
@@ -86,42 +87,6 @@ def far() -> str:
     "For clients that can follow a task."
     return "there"
 """
-
-
-KEPT = """%%mcp_tool --keep --run thread
-kept_go = threading.Event()
-kept_runs = []
-
-def _wait_for(year: int) -> int:
-    kept_runs.append(year)
-    kept_go.wait()
-    return year
-
-def simulate(year: int) -> str:
-    "Simulate until somebody says so."
-    return f"simulated {_wait_for(year)}"
-
-def sleep_on(seconds: int) -> str:
-    "Sleep, also when nobody waits."
-    kept_runs.append(seconds)
-    time.sleep(seconds)
-    return f"slept on for {seconds} s"
-"""
-FORSAKEN = """%%mcp_tool --run thread
-stopped = threading.Event()
-
-def ponder(year: int) -> str:
-    "Ponder until somebody says so."
-    return f"pondered {_wait_for(year)}"
-
-def forsake(year: int) -> None:
-    "Run until it is stopped."
-    try:
-        while True:
-            time.sleep(0.01)
-    finally:
-        stopped.set()
-"""
 LONG = """%%mcp_tool
 long_runs = 0
 long_go = asyncio.Event()
@@ -146,7 +111,7 @@ async def greet_slowly(ctx: Context) -> str:
 """
 
 
-kernel = kernel_with(TRAIN, TOOLS, ONLY, KEPT, FORSAKEN, LONG)
+kernel = kernel_with(TRAIN, TOOLS, ONLY, LONG)
 
 
 @pytest.fixture(scope="module")
@@ -218,8 +183,7 @@ async def test_people_see_which_calls_are_tasks(kernel, client):
     log = kernel.home / ".mcp-notebook" / "audit.jsonl"
     records = []
     while task.task_id not in records:
-        lines = map(json.loads, log.read_text().splitlines())
-        records = {line["task"]: line for line in lines if "task" in line}
+        records = {line["task"]: line for line in read_ends(log) if "task" in line}
     record = records[task.task_id]
     assert (record["tool"], record["outcome"]) == ("train", "ok")
     assert "result_size" not in record
@@ -229,25 +193,10 @@ async def test_people_see_which_calls_are_tasks(kernel, client):
 async def test_a_client_that_waits_gets_results_and_failures_as_from_any_call(client):
     async with client() as one:
         result = await one.call_tool("quick", {})
-        assert result.structured_content == {"n": 1}
+        assert text_of(result) == '{"n":1}'
         result = await one.call_tool("wrong", {})
         assert result.is_error
         assert "ValueError: no data" in text_of(result)
-
-
-async def test_a_cancelled_task_is_stopped_and_stays_cancelled(kernel, client):
-    async with client() as one:
-        task = await start_task(one, "hold")
-        assert await ask_task(one, "tasks/cancel", task.task_id) | {"_meta": None} == {
-            "resultType": "complete",
-            "_meta": None,
-        }
-        state = await wait_for_status(one, task.task_id, "cancelled")
-        assert state["statusMessage"].endswith("The client cancelled the task.")
-        assert "result" not in state
-        await ask_task(one, "tasks/cancel", task.task_id)
-        assert (await ask_task(one, "tasks/get", task.task_id))["status"] == "cancelled"
-        kernel.ok("1")  # the main thread is free
 
 
 async def test_what_a_task_asks_is_answered_through_it(client):
@@ -271,9 +220,6 @@ async def test_what_a_task_asks_is_answered_through_it(client):
             MCPError, match="The response to 'days' is not a valid elicitation result"
         ):
             await answer(days="seven")
-        for odd in ({"value": "seven"}, {"value": 0.5}, {}, {"value": None}, {"value": ["7"]}):
-            with pytest.raises(MCPError, match="The answer to 'days' does not fit the question"):
-                await answer(days={"action": "accept", "content": odd})
         state = await ask_task(one, "tasks/get", task.task_id)
         assert (state["status"], state["inputRequests"].keys()) == ("input_required", {"days"})
         await answer(days=_accept(7))
@@ -282,7 +228,7 @@ async def test_what_a_task_asks_is_answered_through_it(client):
         assert key != "where"  # a key stands for one question, as long as the task lives
         await answer(**{key: _accept("yes")})
         state = await wait_for_status(one, task.task_id, "completed")
-        assert state["result"]["structuredContent"] == ["Rome", "7", "yes"]
+        assert state["result"]["content"][0]["text"] == '["Rome","7","yes"]'
         await answer(**{key: _accept("no")})  # nothing is asked any more
 
 
@@ -302,7 +248,7 @@ async def test_a_task_that_has_to_ask_a_client_that_cannot_has_failed(client):
 @pytest.mark.usefixtures("kernel")
 async def test_clients_that_cannot_follow_tasks_wait_or_are_refused(served):
     async with over_http(served.url, "auto") as plain:
-        assert (await plain.call_tool("quick", {})).structured_content == {"n": 1}
+        assert text_of(await plain.call_tool("quick", {})) == '{"n":1}'
         for call in (
             plain.call_tool("far", {}),
             ask_task(plain, "tasks/get", "x"),
@@ -337,81 +283,24 @@ async def test_more_tasks_than_there_is_room_for_are_refused_when_they_are_calle
                 last = await ask_task(one, "tasks/get", started[-1].task_id)
         for task in started:
             state = await wait_for_status(one, task.task_id, "completed")
-            assert state["result"]["structuredContent"] == {"n": 1}
+            assert state["result"]["content"][0]["text"] == '{"n":1}'
 
 
 @pytest.mark.usefixtures("kernel")
 async def test_clients_of_older_eras_have_no_tasks(served):
     async with over_http(served.url, "legacy") as old:
-        assert (await old.call_tool("quick", {})).structured_content == {"n": 1}
+        assert text_of(await old.call_tool("quick", {})) == '{"n":1}'
         with pytest.raises(MCPError) as caught:
             await ask_task(old, "tasks/get", "x")
         assert caught.value.code == types.METHOD_NOT_FOUND
 
 
-@pytest.mark.parametrize("method", ["tasks/list", "tasks/result"])
-async def test_the_methods_of_older_tasks_are_not_there(client, method):
-    async with client() as one:
-        assert EXTENSION in one.server_capabilities.extensions
-        with pytest.raises(MCPError) as caught:
-            await ask_task(one, method, "x")
-        assert caught.value.code == types.METHOD_NOT_FOUND
-
-
-async def test_an_unknown_task_is_one_sentence(stdio_client):
-    async with stdio_client() as one:
-        for task_id in ("", "nothing", "a-b-c", "--", "x" * 10_000, "é"):
-            for method in ("tasks/get", "tasks/update", "tasks/cancel"):
-                params = {"inputResponses": {}} if method == "tasks/update" else {}
-                with pytest.raises(MCPError, match="This client has no task") as caught:
-                    await ask_task(one, method, task_id, **params)
-                assert caught.value.code == types.INVALID_PARAMS
-                assert len(str(caught.value)) < 600
-
-
-# -- news of tasks ---------------------------------------------------------------------------------
-
-
-def test_a_client_is_notified_of_changes_of_its_tasks_without_polling(training):
-    kernel = training
-    with _raw_bridge(kernel.home) as (send, receive):
-        send("tools/call", name="train", arguments={"epochs": 3})
-        task_id = receive()["result"]["taskId"]
-        send("subscriptions/listen", notifications={"taskIds": [task_id, "nothing-1-2", 7]})
-        acknowledged = receive()
-        assert acknowledged["method"] == "notifications/subscriptions/acknowledged"
-        assert acknowledged["params"]["notifications"] == {"taskIds": [task_id]}
-        news = receive()
-        assert news["method"] == "notifications/tasks"
-        assert news["params"]["_meta"] == acknowledged["params"]["_meta"]
-        kernel.ok("go.set()")
-        while news["params"]["status"] == "working":
-            news = receive()
-        send("tasks/get", taskId=task_id)
-        asked = receive()["result"]
-        assert asked["status"] == "completed"
-        own = {"_meta", "resultType"}
-        assert {key: news["params"][key] for key in news["params"].keys() - own} == {
-            key: asked[key] for key in asked.keys() - own
-        }
-
-
-def test_news_of_tasks_are_for_clients_that_can_follow_them(kernel):
-    with _raw_bridge(kernel.home, extensions={}) as (send, receive):
-        send("subscriptions/listen", notifications={"taskIds": ["a"]})
-        error = receive()["error"]
-        assert error["code"] == types.MISSING_REQUIRED_CLIENT_CAPABILITY
-        assert error["data"] == {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
-
-
 @contextmanager
-def _raw_bridge(home, *, extensions=None):
+def _raw_bridge(home):
     """Run a bridge, speak to it by hand, and kill it."""
     meta = {
         types.PROTOCOL_VERSION_META_KEY: "2026-07-28",
-        types.CLIENT_CAPABILITIES_META_KEY: {
-            "extensions": {EXTENSION: {}} if extensions is None else extensions
-        },
+        types.CLIENT_CAPABILITIES_META_KEY: {"extensions": {EXTENSION: {}}},
     }
     ids = itertools.count(1)
 
@@ -469,23 +358,6 @@ async def test_a_task_fails_when_its_kernel_dies_and_a_new_bridge_says_so_too(ho
                 await ask_task(second, "tasks/get", task.task_id)
 
 
-@pytest.mark.slow
-async def test_a_task_is_forgotten_some_time_after_its_end(home):
-    with tool_kernel(home, TOOLS, env=set_limits(home, task_ttl=1)):
-        async with _over_stdio(home) as one:
-            task = await start_task(one, "quick")
-            state = await wait_for_status(one, task.task_id, "completed")
-            assert 1_000 <= state["ttlMs"] < 60_000
-            with pytest.raises(MCPError, match="This client has no task"):
-                await _ask_for_ever(one, task.task_id)
-
-
-async def _ask_for_ever(client, task_id):
-    while True:
-        await ask_task(client, "tasks/get", task_id)
-        await anyio.sleep(0.05)
-
-
 def _over_stdio(home):
     return connected(home, "auto", "stdio", extensions=[TasksExtension()])
 
@@ -494,109 +366,25 @@ def _over_stdio(home):
 
 
 @pytest.mark.parametrize("era", ["legacy", pytest.param("auto", marks=pytest.mark.slow)])
-async def test_a_client_with_a_short_limit_gets_the_result_by_asking_again(kernel, era):
-    kernel.ok("kept_go.clear(); kept_runs.clear()")
-    arguments = {"year": 2015}
-    async with connected(kernel.home, era, "stdio") as impatient:
-        for _ in range(2):  # the second time, the call is there
-            with pytest.raises(MCPError, match=r"[Tt]imed out"):
-                await impatient.call_tool("simulate", arguments, read_timeout_seconds=0.5)
-            await impatient.call_tool("short", {})  # the kernel knows that nobody waits
-        kernel.ok("kept_go.set()")
-        assert text_of(await impatient.call_tool("simulate", arguments)) == "simulated 2015"
-        kernel.ok("assert kept_runs == [2015], kept_runs")
-        # Whoever has the result and calls again wants a new one.
-        assert text_of(await impatient.call_tool("simulate", arguments)) == "simulated 2015"
-        kernel.ok("assert kept_runs == [2015, 2015], kept_runs")
-
-
-async def test_a_kept_call_goes_on_when_its_client_leaves_and_one_of_another_tool_does_not(kernel):
-    kernel.ok("kept_go.clear(); kept_runs.clear(); stopped.clear()")
-    async with connected(kernel.home, "auto", "stdio") as first:
-
-        async def give_up(tool):
-            with pytest.raises(MCPError, match=r"[Tt]imed out"):
-                await first.call_tool(tool, {"year": 1}, read_timeout_seconds=0.5)
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(give_up, "simulate")
-            tasks.start_soon(give_up, "forsake")
-    kernel.ok("assert stopped.wait(60)")
-    async with connected(kernel.home, "auto", "stdio") as second:
-        kernel.ok("kept_go.set()")
-        assert text_of(await second.call_tool("simulate", {"year": 1})) == "simulated 1"
-        kernel.ok("assert kept_runs == [1], kept_runs")
-
-
-@pytest.mark.parametrize(
-    "capabilities", [{}, pytest.param({"elicitation": {}}, marks=pytest.mark.slow)]
-)
-async def test_a_client_that_hangs_up_without_a_word_gets_the_result_by_asking_again(
-    bridge, kernel, capabilities
-):
-    """In the older eras, that cancels nothing: many clients only say it so."""
-    kernel.ok("kept_go.clear(); kept_runs.clear()")
-    arguments = {"name": "simulate", "arguments": {"year": 1999}}
-    call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": arguments}
-    async with raw_session(bridge.url, capabilities=capabilities) as (http, _):
-        with pytest.raises(httpx2.ReadTimeout):
-            await http.post(bridge.url, json=call, timeout=0.5)
-        while "as the task simulate-" not in kernel.ok("%mcp status").text:
-            pass
-        kernel.ok("kept_go.set()")
-        while "simulate(" in kernel.ok("%mcp status").text:
-            pass
-    async with raw_session(bridge.url, capabilities=capabilities) as (http, _):
-        assert "simulated 1999" in (await http.post(bridge.url, json=call)).text
-        kernel.ok("assert kept_runs == [1999], kept_runs")
-
-
-@pytest.mark.slow
-async def test_a_setting_lets_long_calls_of_all_tools_go_on(kernel):
-    kernel.ok("kept_go.clear(); kept_runs.clear()")
-    env = {"MCP_NOTEBOOK_TASK_AFTER": "0.3", "MCP_NOTEBOOK_KEEP_CALLS": "1"}
+async def test_a_client_without_tasks_gets_a_handle_and_the_result_from_any_bridge(kernel, era):
+    kernel.ok("go.clear(); runs.clear()")
+    env = {"MCP_NOTEBOOK_TASK_AFTER": "0.3"}
     with http_bridge(kernel.home, env=env) as served:
-        async with over_http(served.url, "auto") as one:
-            with pytest.raises(MCPError, match=r"[Tt]imed out"):
-                await one.call_tool("ponder", {"year": 1}, read_timeout_seconds=1)
-            await one.call_tool("short", {})
-            kernel.ok("kept_go.set()")
-            assert text_of(await one.call_tool("ponder", {"year": 1})) == "pondered 1"
-            kernel.ok("assert kept_runs == [1], kept_runs")
+        async with over_http(served.url, era) as one:
+            assert RESULT in [tool.name for tool in await list_tools(one)]
+            told = text_of(await one.call_tool("train", {"epochs": 3}))
+    assert told.startswith("The call of 'train' is still running (epoch 1 (1 of 3)).")
+    handle = re.search(r"with the handle '([^']+)'", told)[1]
+    kernel.ok("go.set()")
+    with http_bridge(kernel.home) as served:
+        async with over_http(served.url, era) as other:
+            for _ in range(2):
+                result = await other.call_tool(RESULT, {"handle": handle})
+                assert text_of(result) == "trained 3"
+    kernel.ok("assert runs == [3], runs")
 
 
 # -- as long as in life ----------------------------------------------------------------------------
-
-
-@pytest.mark.exhaustive
-@pytest.mark.timeout(240)
-async def test_a_call_of_60_s_is_completed_although_client_and_bridge_are_killed_after_5(
-    kernel, stdio_client
-):
-    created = await anyio.to_thread.run_sync(_start_and_kill_later, kernel.home)
-    async with stdio_client() as second:
-        state = await wait_for_status(second, created["taskId"], "completed")
-        assert state["result"]["content"][0]["text"] == "slept 60 s"
-
-
-@pytest.mark.exhaustive
-@pytest.mark.timeout(240)
-async def test_a_client_with_a_limit_of_60_s_gets_the_result_of_a_call_of_70_s(kernel):
-    kernel.ok("kept_runs.clear()")
-    async with connected(kernel.home, "legacy", "stdio") as one:
-        with pytest.raises(MCPError, match=r"[Tt]imed out"):
-            await one.call_tool("sleep_on", {"seconds": 70}, read_timeout_seconds=60)
-        result = await one.call_tool("sleep_on", {"seconds": 70}, read_timeout_seconds=60)
-        assert text_of(result) == "slept on for 70 s"
-        kernel.ok("assert kept_runs == [70], kept_runs")
-
-
-def _start_and_kill_later(home):
-    with _raw_bridge(home) as (send, receive):
-        send("tools/call", name="sleep", arguments={"seconds": 60})
-        created = receive()["result"]
-        time.sleep(5)
-    return created
 
 
 # -- over HTTP -------------------------------------------------------------------------------------
@@ -646,6 +434,9 @@ async def test_a_task_of_another_token_is_not_there(bridge, stdio_client):
             for method in ("tasks/get", "tasks/cancel"):
                 with pytest.raises(MCPError, match="This client has no task 'train-"):
                     await ask_task(other, method, task.task_id)
+            told = await other.call_tool(RESULT, {"handle": task.task_id})
+            assert told.is_error
+            assert text_of(told).startswith("This client has no task 'train-")
         assert (await ask_task(stdio, "tasks/get", task.task_id))["status"] == "working"
 
 

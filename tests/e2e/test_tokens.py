@@ -10,7 +10,6 @@ from pathlib import Path
 
 import anyio
 import httpx2
-import nbformat
 import pytest
 from clients import (
     ERAS,
@@ -153,31 +152,25 @@ ATTACKS = [
 
 
 async def test_what_a_token_may_send_never_runs_as_the_owner(here, home):
-    """The owner runs the cells of a recording again, and those that `%mcp record --here` writes."""
+    """The owner runs the cells that `%mcp record` writes."""
     here.kernel.ok(
         "%%mcp_tool --read-only\nfrom typing import Literal\ndef cat(c: Literal['a']): ..."
     )
-    here.kernel.ok("%mcp record attack")
     async with over_http(here.url, "auto", token=here.run("add", "r", "--read-only")) as client:
         await until_listed(client, "cat")
+        sources = []
         for arguments in ATTACKS:
             answer = await client.call_tool("cat", arguments)
             assert answer.is_error == (arguments != {"c": "a"})
-    here.kernel.ok("%mcp record --stop")
-    recording = nbformat.read(here.home / "attack.ipynb", as_version=4)
-    sources = [cell.source for cell in recording.cells if cell.cell_type == "code"]
-    assert len(sources) == len(ATTACKS)
-    for source in sources:
-        here.kernel.ok(source)
+            sources.append(here.kernel.insert("%mcp record"))
     for source in [*sources, *(f"%mcp call cat {json.dumps(arguments)}" for arguments in ATTACKS)]:
         here.kernel.run(source)
     # In a fresh kernel `cat` is a magic, which gives its line to a shell.
     with live_kernel(home) as fresh:
         fresh.ok(LOAD)
-        ends = {source: fresh.run(source).error for source in sources}
+        said = [fresh.run(source).text for source in sources]
+        assert [text for text in said if "declares nothing called 'cat'" not in text] == []
         assert not (home / "canary").exists()
-    (end,) = (end for source, end in ends.items() if source.startswith("cat("))
-    assert end.startswith("NameError")
     assert not (here.home / "canary").exists()
     here.kernel.ok("del cat")
     async with over_http(here.url, "auto") as client:
@@ -284,7 +277,7 @@ async def test_wrong_tokens_open_nothing_and_lock_nobody_out(here, times):
     ("transport", "options", "tools"),
     [
         ("stdio", ["--read-only", "--tools", "t*,r*", "--tools", "no"], ["rain"]),
-        ("http", ["--tags", "report", "--tools", "d*"], ["drop"]),
+        ("http", ["--tools", "d*"], ["drop"]),
         ("stdio", ["--exclude", "w*,*.d*", "--exclude", "t?p"], ["rain"]),
     ],
     ids=["stdio", "http", "excluded"],
@@ -308,7 +301,7 @@ async def test_the_meta_tools_know_only_the_tools_of_their_caller(here):
     with http_bridge(here.home, "--meta-tools") as bridge:
         async with over_http(bridge.url, "auto", token=token) as client:
             listed = await client.call_tool("list_notebook_tools", {})
-            assert [tool["name"] for tool in listed.structured_content["tools"]] == ["top", "rain"]
+            assert re.findall(r"^- (\w+) ", text_of(listed), re.MULTILINE) == ["top", "rain"]
             called = await client.call_tool("call_notebook_tool", {"name": "rain"})
             assert text_of(called) == "7"
             for verb in ("describe_notebook_tool", "call_notebook_tool"):

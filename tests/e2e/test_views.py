@@ -33,13 +33,6 @@ def text() -> str:
     "No table."
     return "rain"
 """
-PLOT = """%%mcp_tool --read-only --ui
-import matplotlib.pyplot as plt
-
-def plot() -> None:
-    "A plot that is left open."
-    plt.plot([1, 2], [3, 4], label="Seattle")
-"""
 LARGE = """%%mcp_tool --read-only
 large = pd.DataFrame({"x": range(36_000_000)})
 
@@ -60,7 +53,7 @@ def hidden() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def notebook(module_home):
-    with tool_kernel(module_home, TOOLS, PLOT, HIDDEN, name="weather") as kernel:
+    with tool_kernel(module_home, TOOLS, HIDDEN, name="weather") as kernel:
         yield kernel
 
 
@@ -100,15 +93,14 @@ async def test_the_list_says_which_tools_have_a_view_to_clients_that_show_views_
         assert set(pages(await until_listed(client, "hidden")).values()) == {None}
 
 
-@pytest.mark.parametrize(("era", "transport"), VIEW_WAYS)
 async def test_a_view_reads_its_table_in_pages_and_other_clients_get_what_they_always_got(
-    notebook, connect, host, era, transport
+    notebook, connect, host
 ):
-    async with connect(era, transport) as client:
+    async with connect("auto", "http") as client:
         await until_listed(client, "rain")
         plain = await client.call_tool("rain", {"rows": 5})
     assert VIEW not in (plain.meta or {})
-    async with host(era, transport) as client:
+    async with host("auto", "http") as client:
         await until_listed(client, "rain")
         (page,) = (await client.read_resource(PAGES["result"].uri)).contents
         assert page.mime_type == MIME_TYPE
@@ -151,29 +143,8 @@ async def test_the_list_changes_once_when_a_tool_without_annotation_has_returned
         assert await view_of(client, name, kind="a text") is None
 
 
-@pytest.mark.parametrize(("era", "transport"), VIEW_WAYS[1:])
-async def test_a_view_shows_the_table_of_its_result_whatever_became_of_the_notebooks(
-    notebook, host, era, transport
-):
-    async with host(era, transport) as client:
-        await until_listed(client, "rain")
-        first, second = [await view_of(client, "rain", rows=3) for _ in range(2)]
-        assert first["uri"] != second["uri"]
-        notebook.ok("weather.loc[0, 'rain'] = 999")
-        try:
-            for view in (first, second):
-                answer = await ask(client, view, kind="page", rows={"sort": 1})
-                assert [row[1] for row in answer["rows"]] == ["0", "1", "2"]
-            third = await view_of(client, "rain", rows=3)
-            answer = await ask(client, third, kind="page", rows={"sort": 1})
-            assert [row[1] for row in answer["rows"]] == ["1", "2", "999"]
-        finally:
-            notebook.ok(TOOLS)
-
-
-@pytest.mark.parametrize(("era", "transport"), VIEW_WAYS[1:])
-async def test_a_view_whose_table_is_gone_is_told_so(notebook, host, era, transport):
-    async with host(era, transport) as client:
+async def test_a_view_whose_table_is_gone_is_told_so(notebook, host):
+    async with host("auto", "http") as client:
         await until_listed(client, "rain")
         view = await view_of(client, "rain", rows=3)
         notebook.ok(
@@ -187,24 +158,9 @@ async def test_a_view_whose_table_is_gone_is_told_so(notebook, host, era, transp
             await ask(client, unknown, kind="page")
 
 
-@pytest.mark.parametrize(("era", "transport"), VIEW_WAYS[1:])
-async def test_a_plot_of_matplotlib_is_a_picture_with_its_numbers_beside_it(
-    notebook, host, era, transport
-):
-    async with host(era, transport) as client:
-        await until_listed(client, "plot")
-        result = await client.call_tool("plot")
-        assert [block.type for block in result.content] == ["image"]
-        answer = await ask(client, result.meta[VIEW], kind="page")
-        assert [row[1:] for row in answer["rows"]] == [["Seattle", "1", "3"], ["Seattle", "2", "4"]]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(("era", "transport"), VIEW_WAYS[1:])
-async def test_a_table_above_the_limit_has_a_view_while_the_notebook_has_it(
-    notebook, host, era, transport
-):
-    async with host(era, transport) as client:
+async def test_a_table_above_the_limit_has_a_view_while_the_notebook_has_it(notebook, host):
+    async with host("auto", "http") as client:
         notebook.ok(LARGE)
         await until_listed(client, "passing")
         held, passing = [await view_of(client, name) for name in ("held", "passing")]
@@ -221,9 +177,8 @@ async def test_a_table_above_the_limit_has_a_view_while_the_notebook_has_it(
             await ask(client, held, kind="page")
 
 
-@pytest.mark.parametrize(("era", "transport"), VIEW_WAYS[1:])
-async def test_a_query_that_is_too_long_is_refused_and_not_cut(notebook, host, era, transport):
-    async with host(era, transport) as client:
+async def test_a_query_that_is_too_long_is_refused_and_not_cut(notebook, host):
+    async with host("auto", "http") as client:
         await until_listed(client, "rain")
         view = await view_of(client, "rain", rows=3)
         answer = await ask(client, view, kind="page", rows={"search": "漢" * 3_000})

@@ -38,8 +38,8 @@ async def test_every_tool_of_the_weather_notebook_is_listed_and_called(
         assert "dry days in a row" in text_of(results["chance_of_dry_spell"])
 
 
-async def test_a_rebound_variable_is_seen_by_the_next_call(weather, connect, era, transport):
-    async with connect(era, transport) as client:
+async def test_a_rebound_variable_is_seen_by_the_next_call(weather, connect):
+    async with connect("auto", "http") as client:
         await client.list_tools()
         for threshold in (5.0, 1.0):
             await anyio.to_thread.run_sync(weather.ok, f"threshold_mm = {threshold}")
@@ -70,10 +70,8 @@ async def test_clients_are_told_of_changed_new_and_removed_tools(weather, connec
 
 
 @pytest.mark.smoke
-async def test_wrong_arguments_are_a_result_that_says_what_is_allowed(
-    weather, connect, era, transport
-):
-    async with connect(era, transport) as client:
+async def test_wrong_arguments_are_a_result_that_says_what_is_allowed(weather, connect):
+    async with connect("auto", "http") as client:
         await client.list_tools()
         result = await client.call_tool("monthly_rain", {"year": 1815})
         assert result.is_error
@@ -82,16 +80,16 @@ async def test_wrong_arguments_are_a_result_that_says_what_is_allowed(
 
 
 @pytest.mark.smoke
-async def test_an_unknown_tool_is_a_result_that_a_model_reads(weather, connect, era, transport):
-    async with connect(era, transport) as client:
+async def test_an_unknown_tool_is_a_result_that_a_model_reads(weather, connect):
+    async with connect("auto", "http") as client:
         result = await client.call_tool("no_such_tool", {})
         assert is_unknown(result)
         assert "no_such_tool" in text_of(result)
         assert (await client.list_tools()).tools  # the bridge lives on
 
 
-async def test_the_instructions_know_of_an_open_notebook(weather, connect, era, transport):
-    async with connect(era, transport) as client:
+async def test_the_instructions_know_of_an_open_notebook(weather, connect):
+    async with connect("auto", "http") as client:
         assert "No notebook offers" not in client.instructions
 
 

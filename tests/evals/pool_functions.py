@@ -1,4 +1,4 @@
-"""Sixty functions of ten topics, as authors write them: the tools of the evals.
+"""Functions of five topics, as authors write them: the tools of the evals.
 
 Needs nothing but pydantic, so that other servers offer the same functions. Their bodies are empty:
 the evals are about what a model reads and what reaches a function. `echo` makes a function return
@@ -160,57 +160,6 @@ def compare_stations(first: str, second: str):
     """
 
 
-# -- hr --------------------------------------------------------------------------------------------
-
-
-def headcount(department: Literal["sales", "research", "support", "finance"] | None = None):
-    """Number of employees.
-
-    Args:
-        department: All if left out.
-    """
-
-
-def vacation_left(person: Annotated[str, Field(min_length=3)]):
-    """Remaining days of leave.
-
-    Args:
-        person: Name of the employee.
-    """
-
-
-def salary_band(level: Literal["junior", "senior", "lead"]):
-    """Lowest and highest pay of a level.
-
-    Args:
-        level: Career level.
-    """
-
-
-def new_hires(month: Month):
-    """People who joined.
-
-    Args:
-        month: Number of the month.
-    """
-
-
-def overtime_report(team: list[str]):
-    """Hours worked beyond the contract.
-
-    Args:
-        team: Names of the employees.
-    """
-
-
-def attrition(year: Year):
-    """Employees who resigned.
-
-    Args:
-        year: Calendar year.
-    """
-
-
 # -- models ----------------------------------------------------------------------------------------
 
 
@@ -267,60 +216,6 @@ def cluster_customers(k: Annotated[int, Field(ge=2, le=20)]):
 
     Args:
         k: Number of groups.
-    """
-
-
-# -- quality ---------------------------------------------------------------------------------------
-
-
-def missing_values(table: str):
-    """Count empty cells in each column.
-
-    Args:
-        table: Name of the table.
-    """
-
-
-def find_duplicates(table: str, columns: list[str]):
-    """Rows that occur more than once.
-
-    Args:
-        table: Name of the table.
-        columns: Columns that have to be equal.
-    """
-
-
-def detect_outliers(column: str, limit: Annotated[float, Field(gt=0)] = 3.0):
-    """Values far from the rest.
-
-    Args:
-        column: Column to look at.
-        limit: Standard deviations.
-    """
-
-
-def column_types(table: str):
-    """The dtype of each column.
-
-    Args:
-        table: Name of the table.
-    """
-
-
-def profile_table(table: str, sample: int | None = None):
-    """Summary statistics of a data frame.
-
-    Args:
-        table: Name of the table.
-        sample: Number of rows to look at; all if left out.
-    """
-
-
-def validate_emails(column: str):
-    """Addresses with a wrong format.
-
-    Args:
-        column: Column of addresses.
     """
 
 
@@ -440,170 +335,6 @@ def track_shipment(number: Annotated[str, Field(pattern=r"^[A-Z]{2}\d{8}$")]):
     """
 
 
-# -- web -------------------------------------------------------------------------------------------
-
-
-def page_views(path: str, since: dt.datetime | None = None):
-    """Visits of a page.
-
-    Args:
-        path: Path of the page.
-        since: From when on.
-    """
-
-
-def conversion_funnel(campaign: str):
-    """Visitors who get from step to step until they buy.
-
-    Args:
-        campaign: Name of the campaign.
-    """
-
-
-def slow_endpoints(percentile: Literal[50, 90, 95, 99] = 95):
-    """Requests with the longest response time.
-
-    Args:
-        percentile: Of the response time.
-    """
-
-
-def error_rate(service: Literal["api", "web", "worker"]):
-    """Share of responses with status 5xx.
-
-    Args:
-        service: Service.
-    """
-
-
-def ab_test(variant: Literal["A", "B"], metric: Literal["clicks", "orders", "revenue"]):
-    """Whether a variant is significantly better.
-
-    Args:
-        variant: Variant to compare with the other.
-        metric: What to compare.
-    """
-
-
-def referrers(day: Day):
-    """Sites that visitors come from.
-
-    Args:
-        day: Day.
-    """
-
-
-# -- lab -------------------------------------------------------------------------------------------
-
-
-def fit_curve(x: list[float], y: list[float], kind: Literal["line", "parabola", "exponential"]):
-    """Least-squares fit of a curve to measurements.
-
-    Args:
-        x: Where it was measured.
-        y: What was measured.
-        kind: Curve.
-    """
-
-
-def fourier_spectrum(signal: list[float]):
-    """Frequencies in a time series.
-
-    Args:
-        signal: Values at equal distances.
-    """
-
-
-def dilution(stock: float, target: float, volume: Annotated[float, Field(gt=0)]):
-    """How much solvent to add.
-
-    Args:
-        stock: Concentration in mol/l.
-        target: Concentration wanted, in mol/l.
-        volume: Milliliters wanted.
-    """
-
-
-def molar_mass(formula: Annotated[str, Field(pattern=r"^([A-Z][a-z]?\d*)+$")]):
-    """Weight of a mole of a compound.
-
-    Args:
-        formula: Such as C6H12O6.
-    """
-
-
-def correlation_table(columns: Annotated[list[str], Field(min_length=2)]):
-    """Pearson correlation of pairs of columns.
-
-    Args:
-        columns: Columns to compare.
-    """
-
-
-def t_test(first: list[float], second: list[float]):
-    """Whether two means differ.
-
-    Args:
-        first: A sample.
-        second: Another sample.
-    """
-
-
-# -- texts -----------------------------------------------------------------------------------------
-
-
-def summarize_document(path: str):
-    """The main points of a document.
-
-    Args:
-        path: Path of the file.
-    """
-
-
-def sentiment(text: str):
-    """Whether a text is positive or negative.
-
-    Args:
-        text: Text to judge.
-    """
-
-
-def extract_keywords(text: str, n: Annotated[int, Field(ge=1, le=20)] = 5):
-    """The most telling terms.
-
-    Args:
-        text: Text to read.
-        n: How many terms.
-    """
-
-
-def translate_text(text: str, language: Literal["de", "en", "es", "fr"]):
-    """Translate into another language.
-
-    Args:
-        text: Text to translate.
-        language: Language to translate to.
-    """
-
-
-def count_words(path: str, weights: dict[str, float] | None = None):
-    """Words and characters of a file.
-
-    Args:
-        path: Path of the file.
-        weights: How much words count, by word.
-    """
-
-
-def similar_documents(text: str, n: Annotated[int, Field(ge=1, le=20)] = 5):
-    """Documents that are about the same.
-
-    Args:
-        text: Text to compare with.
-        n: How many documents.
-    """
-
-
 FUNCTIONS: list[Callable[..., Any]] = [
     top_customers,
     monthly_revenue,
@@ -617,24 +348,12 @@ FUNCTIONS: list[Callable[..., Any]] = [
     storm_days,
     sunshine_hours,
     compare_stations,
-    headcount,
-    vacation_left,
-    salary_band,
-    new_hires,
-    overtime_report,
-    attrition,
     train_classifier,
     predict_price,
     feature_importance,
     confusion_matrix,
     tune_parameters,
     cluster_customers,
-    missing_values,
-    find_duplicates,
-    detect_outliers,
-    column_types,
-    profile_table,
-    validate_emails,
     overdue_invoices,
     cash_flow,
     currency_convert,
@@ -647,24 +366,6 @@ FUNCTIONS: list[Callable[..., Any]] = [
     reorder_point,
     carrier_cost,
     track_shipment,
-    page_views,
-    conversion_funnel,
-    slow_endpoints,
-    error_rate,
-    ab_test,
-    referrers,
-    fit_curve,
-    fourier_spectrum,
-    dilution,
-    molar_mass,
-    correlation_table,
-    t_test,
-    summarize_document,
-    sentiment,
-    extract_keywords,
-    translate_text,
-    count_words,
-    similar_documents,
 ]
 
 

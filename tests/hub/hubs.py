@@ -32,7 +32,7 @@ c.Authenticator.allow_all = True
 c.JupyterHub.spawner_class = "simple"
 c.SimpleLocalProcessSpawner.home_dir_template = "{home}/{{username}}"
 c.Spawner.args = ["--allow-root", "--ServerApp.log_level=INFO"]
-c.Spawner.start_timeout = 60
+c.Spawner.start_timeout = c.Spawner.http_timeout = 120
 c.Spawner.env_keep = ["PATH", "MPLCONFIGDIR", "XDG_CACHE_HOME", "PYTHONPYCACHEPREFIX"]
 def refuse(spawner):
     if spawner.user.name == "eve":

@@ -61,7 +61,9 @@ def image(tmp_path_factory):
     env = os.environ | {"VIRTUAL_ENV": str(folder), "HOME": str(folder), "TMPDIR": str(folder)}
     env["PATH"] = f"{folder / 'bin'}:{env['PATH']}"
     requirements = ["-r", "binder/requirements.txt", *IMAGE]
-    for command in ([".ci/install", *requirements], ["binder/postBuild"]):
+    # The last one compiles what a server imports, which may take a minute.
+    steps = [".ci/install", *requirements], ["binder/postBuild"], ["jupyter-notebook", "--version"]
+    for command in steps:
         done = subprocess.run(
             command, cwd=ROOT, env=env, capture_output=True, text=True, check=False
         )

@@ -82,11 +82,15 @@ def find_xsrf(page, path):
     )
 
 
+def find_own_xsrf(page, owner):
+    """Return the token for a user's server; of another user's, there may be none."""
+    names = {cookie.path: cookie.value for cookie in page.cookies.jar if cookie.name == "_xsrf"}
+    return names.get(f"/user/{owner}/") or next(iter(names.values()))
+
+
 def act(page, owner, **action):
     """Do something as the page of a user does."""
-    names = {cookie.path: cookie.value for cookie in page.cookies.jar if cookie.name == "_xsrf"}
-    xsrf = names.get(f"/user/{owner}/") or next(iter(names.values()))
-    headers = {"X-XSRFToken": xsrf, "Sec-Fetch-Mode": "cors"}
+    headers = {"X-XSRFToken": find_own_xsrf(page, owner), "Sec-Fetch-Mode": "cors"}
     return page.post(
         f"user/{owner}/{API}/actions", json=action, headers=headers, follow_redirects=False
     )
@@ -94,7 +98,8 @@ def act(page, owner, **action):
 
 def connect(hub, page, *, origin=None):
     """Open the stream of the first user's server with the cookies of a page."""
-    request = page.build_request("GET", f"user/ada/{API}/changes")
+    xsrf = find_own_xsrf(page, "ada")
+    request = page.build_request("GET", f"user/ada/{API}/changes", params={"_xsrf": xsrf})
     headers = {"Cookie": request.headers["Cookie"], "Origin": origin or hub.url.rstrip("/")}
     url = str(request.url).replace("http", "ws", 1)
     return websocket_connect(HTTPRequest(url, headers=headers))

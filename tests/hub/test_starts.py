@@ -5,15 +5,16 @@ import re
 import subprocess
 
 import anyio
-import nbformat
 import pytest
 from bridges import INITIALIZE, bridge
 from clients import COMMAND, text_of
 from hubs import jupyter_hub
 from listing import list_tools
 from mcp import Client, StdioServerParameters
+from notebook_files import write_notebook
 
-pytestmark = pytest.mark.anyio
+# Each starts a hub, and a server in it twice.
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(400)]
 
 CELLS = (
     "%load_ext mcp_notebook",
@@ -29,8 +30,7 @@ def hub(module_home):
         for name in ("ada", "bob", "cleo", "eve"):
             hub.http.post(f"users/{name}").raise_for_status()
             (module_home / name).mkdir()
-            cells = [nbformat.v4.new_code_cell(cell) for cell in CELLS]
-            nbformat.write(nbformat.v4.new_notebook(cells=cells), module_home / name / "rain.ipynb")
+            write_notebook(module_home / name / "rain.ipynb", *CELLS)
         yield hub
 
 
@@ -47,13 +47,11 @@ def command(hub, name, token, *options, notebook="rain.ipynb"):
     return StdioServerParameters(command=COMMAND[0], args=arguments, env=env)
 
 
-async def test_one_line_leads_from_no_server_to_a_tool_and_again_after_the_hub_has_stopped_it(
-    hub, era
-):
-    name = "ada" if era == "legacy" else "bob"
+async def test_one_line_leads_from_no_server_to_a_tool_and_again_after_the_hub_has_stopped_it(hub):
+    name = "bob"
     token = make_token(hub, name)
     with hub.server(name, token) as server:
-        async with Client(command(hub, name, token, "--run"), mode=era) as client:
+        async with Client(command(hub, name, token, "--run"), mode="auto") as client:
             assert {tool.name for tool in await list_tools(client)} == {"double"}
             assert text_of(await client.call_tool("double", {"n": 4})) == "8"
             assert len(server.states()) == 1

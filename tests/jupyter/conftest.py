@@ -2,10 +2,8 @@
 
 from pathlib import Path
 
-import httpx2
 import pytest
-from jupyter_servers import HEADERS, jupyter_server
-from live import TIMEOUT
+from jupyter_servers import jupyter_server, login
 
 TOOLS = '''%%mcp_tool
 import pathlib, time
@@ -42,7 +40,7 @@ def wait_to_be_stopped(seen: str) -> None:
 @pytest.fixture(scope="module")
 def server(module_home):
     """A Jupyter Server below a base URL, in which two notebooks are open."""
-    env = {"MCP_NOTEBOOK_ALLOWED_ORIGINS": "https://app.example"}
+    env = {"MCP_NOTEBOOK_ALLOWED_HOSTS": "app.example"}
     with jupyter_server(module_home, "--ServerApp.base_url=/base/", env=env) as server:
         (module_home / "100% of Köln").mkdir()
         for path in ("100% of Köln/sales.ipynb", "rain.ipynb"):
@@ -54,9 +52,5 @@ def server(module_home):
 @pytest.fixture
 def page(server):
     """A page of the server: it has the cookies, and no token."""
-    with httpx2.Client(base_url=server.url, timeout=TIMEOUT, trust_env=False) as page:
-        page.get("api/status", headers=HEADERS)
-        page.get("login", follow_redirects=True)
-        assert page.get("api/kernels").status_code == 200
-        page.headers["X-XSRFToken"] = page.cookies.get("_xsrf")
+    with login(server) as page:
         yield page

@@ -135,12 +135,6 @@ async def test_requests_one_after_the_other_share_a_connection(bridge):
     assert bridge.count == 1
 
 
-async def test_requests_at_once_have_a_connection_each(bridge):
-    async with asked(bridge, OK) as (one, _), asked(bridge, OK) as (other, _):
-        assert await read(one) == await read(other) == b"{}"
-    assert bridge.count == 2
-
-
 async def test_a_stream_passes_on_each_event_when_it_comes(bridge):
     async with asked(bridge, CHUNKED) as (reply, (_, writer)):
         assert not reply.has_part

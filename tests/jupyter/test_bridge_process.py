@@ -62,6 +62,24 @@ async def test_a_server_that_is_killed_leaves_no_bridge(home):
         await anyio.to_thread.run_sync(until, lambda: not bridge.is_running())
 
 
+@pytest.mark.skipif(os.name == "nt", reason="it has no socket")
+async def test_a_bridge_that_is_killed_leaves_no_folder(home):
+    with jupyter_server(home) as server:
+        async with over_http(f"{server.url}mcp", "auto", token=TOKEN) as client:
+            assert not (await client.list_tools()).tools
+            (bridge,) = server.find_bridges()
+            folder = Path(bridge.cmdline()[-1])
+            assert os.listdir(folder) == ["bridge.sock"]  # noqa: PTH208
+            bridge.kill()
+            await anyio.to_thread.run_sync(until, lambda: not folder.exists())
+        async with over_http(f"{server.url}mcp", "auto", token=TOKEN):
+            (bridge,) = server.find_bridges()
+            folder = Path(bridge.cmdline()[-1])
+            assert folder.exists()
+        os.kill(server.pid, signal.SIGKILL)
+        await anyio.to_thread.run_sync(until, lambda: not folder.exists())
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="it looks into a pipe")
 def test_a_bridge_that_hangs_does_not_keep_its_server_from_ending(home):
     with jupyter_server(home) as server:

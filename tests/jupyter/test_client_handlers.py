@@ -80,7 +80,6 @@ def test_settings_that_cannot_be_read_are_left_alone(page, cursor):
         ({"client": "cursor", "file": "/etc/passwd"}, 400, "Name the client"),
         ({"client": "no-such"}, 409, "Unknown client"),
         ({"client": "windsurf"}, 409, "seems not to be installed"),
-        ({"client": "goose"}, 409, "mcp-notebook install goose"),
         ({"client": "mcp.json"}, 409, "mcp-notebook install mcp.json"),
     ],
 )

@@ -3,19 +3,20 @@
 import logging
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import anyio
 import pytest
 from kernel_stand_ins import peer, welcome
 from msgspec import structs
-from traitlets import HasTraits
 
 from mcp_notebook.discovery.records import remove_record, write_record
+from mcp_notebook.jupyter import notebook_links
 from mcp_notebook.jupyter.notebook_links import NotebookLinks
 from mcp_notebook.wire import frames, messages
 
 pytestmark = pytest.mark.anyio
-PANEL = structs.replace(welcome(), panel=True)
+PANEL = welcome()
 STATE = messages.NotebookState(name="good")
 UNKNOWN = messages.NotebookState(tools=[{"name": "a", "effect": "of a later one"}])
 
@@ -30,8 +31,7 @@ class Kernels:
 
     def __init__(self, *kernel_ids):
         self._kernel_ids = kernel_ids
-        self.kernel = HasTraits()
-        """Without a state that can be observed."""
+        self.kernel = SimpleNamespace()
 
     def list_kernel_ids(self):
         return list(self._kernel_ids)
@@ -49,7 +49,7 @@ async def test_a_notebook_that_asks_for_its_panel_is_told_to_pages(home):
     folder = home / "records"
     async with peer(home, say(PANEL, STATE, messages.ShowPanel())) as kernel:
         write_record(folder, structs.replace(kernel.record, jupyter_id="k"))
-        links = NotebookLinks(Kernels("k"), folder, None, logging.getLogger())
+        links = NotebookLinks(Kernels("k"), folder, logging.getLogger())
         events, is_asked = [], anyio.Event()
 
         def watch(event):
@@ -73,19 +73,19 @@ async def test_a_notebook_that_asks_for_its_panel_is_told_to_pages(home):
         (say(PANEL, UNKNOWN), "version", "The side panel does not understand this kernel"),
         (say(welcome(protocol=99)), "version", "speaks version 99"),
         (say(messages.Refused(message="No more bridges.")), "unreachable", "No more bridges."),
-        (say(welcome()), "old", "is older than the side panel"),
     ],
-    ids=["unknown value", "other protocol", "refused", "no panel"],
+    ids=["unknown value", "other protocol", "refused"],
 )
 async def test_a_kernel_that_cannot_be_shown_says_why_and_holds_up_no_other(
-    home, answer, kind, says
+    home, answer, kind, says, monkeypatch
 ):
+    monkeypatch.setattr(notebook_links, "LOOK_INTERVAL", 0)  # it is not tried at each look
     folder = home / "records"
     good_answer = say(PANEL, STATE)
     async with peer(home, good_answer) as good, peer(home, answer) as bad:
         for kernel_id, each in (("g", good), ("b", bad)):
             write_record(folder, structs.replace(each.record, jupyter_id=kernel_id))
-        links = NotebookLinks(Kernels("g", "b"), folder, None, logging.getLogger())
+        links = NotebookLinks(Kernels("g", "b"), folder, logging.getLogger())
         with anyio.fail_after(8):  # it would wait for `ANSWER_LIMIT` otherwise
             async with links.opened():
                 states = links.read()
@@ -96,21 +96,9 @@ async def test_a_kernel_that_cannot_be_shown_says_why_and_holds_up_no_other(
     assert links.read() == {}
 
 
-class Actions:
-    """Stands for Jupyter's event logger."""
-
-    def add_listener(self, *, schema_id, listener):  # noqa: ARG002 - as Jupyter's
-        self._hear = listener
-
-    def remove_listener(self, *, schema_id, listener): ...
-
-    async def tell(self):
-        await self._hear(self, "", {})
-
-
-async def test_a_kernel_whose_process_is_ending_is_restarting_until_jupyter_says_that_it_was(home):
-    folder, kernels, actions = home / "records", Kernels("k"), Actions()
-    links = NotebookLinks(kernels, folder, actions, logging.getLogger())
+async def test_a_kernel_whose_process_is_ending_is_restarting_until_it_was(home):
+    folder, kernels = home / "records", Kernels("k")
+    links = NotebookLinks(kernels, folder, logging.getLogger())
     events, ends = [], {"restarting": anyio.Event(), "gone": anyio.Event()}
 
     def watch(event):
@@ -128,7 +116,6 @@ async def test_a_kernel_whose_process_is_ending_is_restarting_until_jupyter_says
     with anyio.fail_after(8):
         await ends["restarting"].wait()
         kernels.kernel.shutting_down = False
-        await actions.tell()
         await ends["gone"].wait()
     links.remove(watch)
     *_, gone, restarting, again = events
@@ -145,7 +132,7 @@ class Kernels:
         return []
 
 async def look():
-    links = NotebookLinks(Kernels(), pathlib.Path(sys.argv[1]), None, logging.getLogger())
+    links = NotebookLinks(Kernels(), pathlib.Path(sys.argv[1]), logging.getLogger())
     await links.add(print)
 
 def stop():

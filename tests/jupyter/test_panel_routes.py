@@ -10,7 +10,7 @@ import pytest
 from clients import Changes as ListChanges
 from clients import over_http, text_of
 from file_events import appears
-from jupyter_servers import HEADERS, TOKEN, close_websocket
+from jupyter_servers import HEADERS, TOKEN, close_websocket, jupyter_server, login
 from live import TIMEOUT
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import websocket_connect
@@ -78,6 +78,7 @@ class Changes:
     def __init__(self, socket):
         self._socket = socket
         self.notebooks = {}
+        self.told = []
         self.is_ready = False
 
     async def until(self, is_so):
@@ -93,7 +94,13 @@ class Changes:
         elif message["changes"] is None:
             self.notebooks.pop(message["kernel"], None)
         else:
-            self.notebooks.setdefault(message["kernel"], {}).update(message["changes"])
+            state, changes = self.notebooks.setdefault(message["kernel"], {}), message["changes"]
+            self.told.append(changes)
+            for name, (calls, errors) in changes.get("counts", {}).items():
+                for tool in state["tools"]:
+                    if tool["name"] == name:
+                        tool |= {"calls": calls, "errors": errors}
+            state.update({name: part for name, part in changes.items() if name != "counts"})
 
 
 @asynccontextmanager
@@ -144,6 +151,26 @@ def find_call(kernel, tool):
         return next((call for call in calls if call["tool"] == tool), None)
 
     return find
+
+
+async def test_of_tools_only_new_numbers_of_calls_are_sent(server, kernel):
+    async with watch(server) as changes, connect(server) as client:
+        await changes.until(lambda notebooks: kernel in notebooks)
+
+        def find_add(notebooks):
+            return next(t for t in notebooks[kernel]["tools"] if t["name"] == "add")
+
+        before = find_add(changes.notebooks)["calls"]
+        changes.told.clear()
+        for number in (1, 2):
+            await client.call_tool("add", {"a": 1})
+            expected = before + number
+            await changes.until(lambda it, calls=expected: find_add(it)["calls"] == calls)
+        assert not any("tools" in told for told in changes.told)
+        assert {name for told in changes.told for name in told.get("counts", ())} == {"add"}
+        async with watch(server) as later:
+            await later.until(lambda notebooks: kernel in notebooks)
+            assert find_add(later.notebooks) == find_add(changes.notebooks)
 
 
 @pytest.mark.smoke
@@ -263,7 +290,7 @@ async def test_the_arguments_and_the_picture_of_a_call_can_be_asked_for(server, 
     assert call[0]["has_picture"]
     path = f"{API}/calls/{kernel}/{call[0]['number']}"
     details = page.get(path).json()
-    assert details["source"] == "draw(\n)"
+    assert details["source"] == "%mcp call draw {}"
     assert details["pictures"] == ["image/png"]
     picture = page.get(f"{path}/pictures/0")
     assert picture.headers["Content-Type"] == "image/png"
@@ -314,41 +341,12 @@ async def test_a_call_can_be_asked_for_as_a_cell_with_its_result(server, kernel,
         return page.get(f"{API}/calls/{kernel}/{call['number']}/cell").raise_for_status().json()
 
     cell = read_cell(added)
-    assert cell["source"] == "add(\n    a=41,\n)"
+    assert cell["source"] == '%mcp call add {"a": 41}'
     assert cell["outputs"][0]["data"]["text/plain"] == "42"
-    assert cell["metadata"]["mcp_notebook"]["arguments"] == {"a": 41}
     assert "image/png" in read_cell(drawn)["outputs"][0]["data"]
     (output,) = read_cell(failed)["outputs"]
     assert output["output_type"] == "error"
     assert page.get(f"{API}/calls/{kernel}/999999/cell").status_code == 404
-
-
-@pytest.mark.slow
-async def test_a_restart_takes_a_notebook_away_at_once_and_loading_brings_it_back(server):
-    kernel = server.start_kernel("%load_ext mcp_notebook", path="again.ipynb")
-    async with watch(server) as changes:
-        await changes.until(lambda notebooks: kernel in notebooks)
-        await anyio.to_thread.run_sync(server.http.post, f"api/kernels/{kernel}/restart")
-        await changes.until(lambda notebooks: kernel not in notebooks)
-        await anyio.to_thread.run_sync(server.run, kernel, "%load_ext mcp_notebook")
-        await changes.until(lambda notebooks: kernel in notebooks)
-        await anyio.to_thread.run_sync(server.http.delete, f"api/kernels/{kernel}")
-        await changes.until(lambda notebooks: kernel not in notebooks)
-
-
-async def test_a_notebook_that_is_opened_later_is_seen(server):
-    async with watch(server) as changes:
-        await changes.until(lambda _: True)
-        kernel = await anyio.to_thread.run_sync(
-            lambda: server.start_kernel("%load_ext mcp_notebook", path="later.ipynb")
-        )
-        await changes.until(lambda notebooks: notebooks.get(kernel, {}).get("name") == "later")
-    await anyio.to_thread.run_sync(server.http.delete, f"api/kernels/{kernel}")
-
-
-def test_the_state_can_be_asked_for_without_a_stream(kernel, page):
-    notebooks = page.get(f"{API}/state").json()["notebooks"]
-    assert {"add", "draw"} <= {tool["name"] for tool in notebooks[kernel]["tools"]}
 
 
 # -- who is let in ---------------------------------------------------------------------------------
@@ -372,9 +370,52 @@ async def test_the_stream_wants_a_login_and_refuses_pages_of_other_origins(serve
     with pytest.raises(HTTPClientError) as refusal:
         await websocket_connect(HTTPRequest(url, headers=headers))
     assert refusal.value.code == 403
+
+
+def open_as(page, server, xsrf):
+    """Open the stream of a page, with its cookies and this XSRF token in the address."""
+    cookies = "; ".join(f"{name}={value}" for name, value in page.cookies.items())
+    url = server.url.replace("http", "ws", 1) + f"{API}/changes{xsrf}"
     own = server.url.removesuffix("/base/")
-    socket = await websocket_connect(HTTPRequest(url, headers={"Cookie": cookies, "Origin": own}))
-    await close_websocket(socket)
+    headers = {"Cookie": cookies, "Origin": own, "Referer": server.url}
+    return websocket_connect(HTTPRequest(url, headers=headers))
+
+
+@pytest.mark.parametrize("xsrf", ["", "?_xsrf=", "?_xsrf=wrong"])
+async def test_the_stream_wants_the_xsrf_token_of_its_page(server, page, xsrf):
+    with pytest.raises(HTTPClientError) as refusal:
+        await open_as(page, server, xsrf)
+    assert refusal.value.code == 403
+    await close_websocket(await open_as(page, server, f"?_xsrf={page.cookies['_xsrf']}"))
+
+
+async def test_the_stream_ends_when_its_user_logs_out(server, kernel):
+    with login(server) as one, login(server) as other:
+        ended, kept = [
+            await open_as(each, server, f"?_xsrf={each.cookies['_xsrf']}") for each in (one, other)
+        ]
+        for socket in (ended, kept):
+            while not json.loads(await socket.read_message()).get("ready"):
+                pass
+        await anyio.to_thread.run_sync(lambda: one.get("logout"))
+        with anyio.fail_after(TIMEOUT):
+            while await ended.read_message() is not None:
+                pass
+        assert ended.close_code == 1008
+        ended.close()
+        assert kept.close_code is None
+        await close_websocket(kept)
+
+
+@pytest.mark.exhaustive
+async def test_the_stream_ends_when_its_cookie_expires(home):
+    limit = "--IdentityProvider.get_secure_cookie_kwargs={'max_age_days': 0.0005}"  # 43 s
+    with jupyter_server(home, limit) as server, login(server) as page:
+        socket = await open_as(page, server, f"?_xsrf={page.cookies['_xsrf']}")
+        while await socket.read_message() is not None:
+            pass
+        assert socket.close_code == 1008
+        socket.close()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from urllib.parse import urlsplit
 import anyio
 import anyio.to_thread
 import httpx2
-import psutil
 import pytest
 from bridges import INITIALIZE
 from clients import over_http, text_of
@@ -150,21 +149,11 @@ async def test_a_client_that_hangs_up_stops_its_call(server, tmp_path):
         await appears(tmp_path / "seen-stopped")
 
 
-async def test_a_client_of_the_handshake_era_stops_its_call_by_a_message(server, tmp_path):
-    seen = tmp_path / "seen"
-    async with _connect(server, "legacy", "sales") as client, anyio.create_task_group() as tasks:
-        tasks.start_soon(client.call_tool, "wait_to_be_stopped", {"seen": str(seen)})
-        await appears(tmp_path / "seen-began")
-        tasks.cancel_scope.cancel()
-        with anyio.CancelScope(shield=True):
-            await appears(tmp_path / "seen-stopped")
-
-
 @pytest.mark.slow
-async def test_arguments_may_have_63_megabytes(server, era):
+async def test_arguments_may_have_nearly_four_megabytes(server, era):
     async with _connect(server, era, "sales") as client:
-        result = await client.call_tool("measure", {"text": "x" * 63_000_000})
-    assert text_of(result) == "63000000"
+        result = await client.call_tool("measure", {"text": "x" * 4_100_000})
+    assert text_of(result) == "4100000"
 
 
 # -- who is let in ---------------------------------------------------------------------------------
@@ -322,8 +311,3 @@ async def test_a_call_whose_bridge_dies_in_the_middle_of_its_answer_is_an_error(
         with pytest.raises(MCPError), anyio.fail_after(TIMEOUT):
             await client.call_tool("count_to", arguments, progress_callback=kill_bridge)
     await anyio.Path(f"{release}-0").touch()
-
-
-def _bridges_of(server):
-    children = psutil.Process(server.pid).children()
-    return [child for child in children if "mcp_notebook.cli.jupyter_bridge" in child.cmdline()]

@@ -12,7 +12,6 @@ import pytest
 from forked_command import KERNEL, list_words
 from live import Link, kernel_env, live_kernel, record_of, text_of, tools_of
 
-from mcp_notebook.discovery.records import list_live_records
 from mcp_notebook.wire import messages
 
 LEFT_BEHIND = """
@@ -250,19 +249,6 @@ def test_a_deep_home_folder_gets_its_socket_in_a_short_place(home):
         assert stat.S_IMODE(Path(path).parent.stat().st_mode) == 0o700
 
 
-def test_the_kernel_withdraws_its_record_when_it_shuts_down(home):
-    with live_kernel(home) as kernel:
-        kernel.ok("%load_ext mcp_notebook")
-        record = record_of(kernel)
-        with Link(record) as link:
-            kernel.client.shutdown()
-            assert link.receive().reason == "The kernel was shut down."
-            assert link.receive() is None
-        kernel.manager.finish_shutdown()
-        assert not Path(record.socket).exists()
-        assert not list((home / ".mcp-notebook" / "kernels").glob("*.json"))
-
-
 @pytest.mark.parametrize("busy_with", ["cell", pytest.param("running", marks=pytest.mark.slow)])
 def test_a_restart_is_told_at_once_although_the_main_thread_is_busy(own_kernel, busy_with):
     own_kernel.ok("%%mcp_tool\ndef sleep() -> None:\n    'S.'\n    import time\n    time.sleep(60)")
@@ -285,12 +271,6 @@ def test_a_restart_is_told_at_once_although_the_main_thread_is_busy(own_kernel, 
         assert not list((own_kernel.home / ".mcp-notebook" / "kernels").glob("*.json"))
 
 
-def test_the_record_names_the_notebook(kernel):
-    assert record_of(kernel).name == "sales"
-    assert record_of(kernel).notebook == str(kernel.home / "sales.ipynb")
-    assert record_of(kernel).owner == "user"
-
-
 def test_a_forked_child_lets_go_of_the_kernels_sockets(own_kernel):
     own_kernel.ok(
         "import os, warnings\nwarnings.simplefilter('ignore', DeprecationWarning)  # 3.12: fork"
@@ -308,19 +288,6 @@ def test_a_forked_child_lets_go_of_the_kernels_sockets(own_kernel):
             os.kill(child, 0)
         finally:
             os.kill(child, 9)
-
-
-def test_a_child_that_returns_from_the_tool_answers_nobody(kernel):
-    kernel.ok(
-        "import os, warnings\nwarnings.simplefilter('ignore', DeprecationWarning)  # 3.12: fork"
-    )
-    kernel.ok(
-        "%%mcp_tool\ndef fork() -> str:\n    'Fork.'\n    pid = os.fork()\n"
-        "    if pid:\n        os.waitpid(pid, 0)\n    return 'parent' if pid else 'child'"
-    )
-    with Link(record_of(kernel)) as link:
-        assert [text_of(link.call("fork")) for _ in range(3)] == ["parent"] * 3
-    assert kernel.ok("print('well')").stdout == "well\n"
 
 
 def test_importing_the_package_loads_neither_ipython_nor_mcp():
@@ -367,19 +334,6 @@ def test_a_wrong_setting_is_named_and_nothing_is_loaded(bare, wrong):
     output = bare.run(f"%env MCP_NOTEBOOK_LIMITS={wrong}\n%load_ext mcp_notebook")
     assert "MCP_NOTEBOOK_LIMITS" in output.error
     assert left_behind(bare)["threads"] == []
-
-
-def test_a_tool_may_unload_the_extension_and_its_end_hurts_nothing(kernel):
-    kernel.ok(
-        "%%mcp_tool\ndef unload() -> None:\n    'Unload.'\n"
-        "    get_ipython().run_line_magic('unload_ext', 'mcp_notebook')\n    done.append(True)"
-    )
-    kernel.ok("done = []")
-    with Link(record_of(kernel)) as link:
-        link.start("unload")
-        link.receive_until(lambda message: message is None)
-    assert kernel.ok("print(done)").stdout == "[True]\n"
-    assert not list_live_records(kernel.home / ".mcp-notebook" / "kernels")
 
 
 def test_a_decorated_function_that_cannot_be_a_tool_does_not_hinder_loading(bare):

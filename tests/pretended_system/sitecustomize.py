@@ -17,6 +17,8 @@ import sys
 from importlib.machinery import PathFinder
 
 PACKAGE = "mcp_notebook"
+AS_IT_IS = "mcp_notebook.kernel.calls.streams"
+"""It gives `sys` itself another class, which a stand-in cannot have, and is the same everywhere."""
 KEPT = ("SIGABRT", "SIGFPE", "SIGILL", "SIGINT", "SIGSEGV", "SIGTERM")
 """The signals of Windows."""
 HIDDEN = {
@@ -104,7 +106,7 @@ class Finder(PathFinder):
 
     @classmethod
     def find_spec(cls, fullname, path=None, target=None):
-        if fullname.partition(".")[0] != PACKAGE:
+        if fullname.partition(".")[0] != PACKAGE or fullname == AS_IT_IS:
             return None
         spec = super().find_spec(fullname, path, target)
         if spec is not None and spec.loader is not None:

@@ -67,9 +67,8 @@ print(settings.home.name, settings.token, "pydantic" in sys.modules)
         ("MCP_NOTEBOOK_PORT", "65536"),
         ("MCP_NOTEBOOK_PORT", "-1"),
         ("MCP_NOTEBOOK_IDLE_MINUTES", "nan"),
-        ("MCP_NOTEBOOK_CELL_TIMEOUT", "-1"),
-        ("MCP_NOTEBOOK_ALLOW_ERRORS", "perhaps"),
-        ("MCP_NOTEBOOK_PAGE_SIZE", "0"),
+        ("MCP_NOTEBOOK_CALL_TIMEOUT", "-1"),
+        ("MCP_NOTEBOOK_WATCH", "perhaps"),
         ("MCP_NOTEBOOK_HOME", "~no-such-user-here/x"),
     ],
 )
@@ -82,15 +81,14 @@ def test_a_wrong_value_is_refused_with_its_source_and_the_value(variable, value)
 @pytest.mark.parametrize(
     ("variable", "value", "advice"),
     [
-        ("MCP_NOTEBOOK_PAGE_SIZE", "abc", "it must be a whole number"),
-        ("MCP_NOTEBOOK_PAGE_SIZE", "1.5", "it must be a whole number"),
-        ("MCP_NOTEBOOK_PAGE_SIZE", "0", "it must be greater than or equal to 1"),
-        ("MCP_NOTEBOOK_REPLICAS", "0", "it must be a whole number from 1 to 1,000, or auto"),
+        ("MCP_NOTEBOOK_PORT", "abc", "it must be a whole number"),
+        ("MCP_NOTEBOOK_PORT", "1.5", "it must be a whole number"),
+        ("MCP_NOTEBOOK_IDLE_MINUTES", "-1", "it must be greater than or equal to 0"),
         ("MCP_NOTEBOOK_IDLE_MINUTES", "soon", "it must be a number"),
         ("MCP_NOTEBOOK_IDLE_MINUTES", "inf", "it must be a number"),
         ("MCP_NOTEBOOK_PORT", "70000", "it must be less than or equal to 65535"),
-        ("MCP_NOTEBOOK_ALLOW_ERRORS", "perhaps", "it must be yes or no"),
-        ("MCP_NOTEBOOK_TABLE_FORMAT", "html", "it must be 'auto', 'markdown' or 'csv'"),
+        ("MCP_NOTEBOOK_WATCH", "perhaps", "it must be yes or no"),
+        ("MCP_NOTEBOOK_AUDIT", "no", "it must be 'hash', 'full', 'none' or 'off'"),
     ],
 )
 def test_a_wrong_value_is_refused_with_what_it_must_be(variable, value, advice):
@@ -138,8 +136,8 @@ def test_a_child_with_our_environment_has_our_settings():
         home=Path("state"),
         port=0,
         token="secret",
-        cell_timeout=1.5,
-        allow_errors=True,
+        call_timeout=1.5,
+        watch=True,
         allowed_roots=(Path("data"), Path("/shared")),
         tools=("sales.*", "rain"),
         read_only=True,
@@ -157,8 +155,8 @@ def test_a_child_with_our_environment_has_our_settings():
 def test_words_have_commas_between_them():
     settings = Settings.from_environment({"MCP_NOTEBOOK_TOOLS": "sales.*, ~rain"})
     assert settings.tools == ("sales.*", "~rain")
-    assert Settings.from_environment({}, tags=["a,b", "c"]).tags == ("a", "b", "c")
-    assert Settings.from_environment({"MCP_NOTEBOOK_TAGS": ""}).tags == ()
+    assert Settings.from_environment({}, exclude=["a,b", "c"]).exclude == ("a", "b", "c")
+    assert Settings.from_environment({"MCP_NOTEBOOK_EXCLUDE": ""}).exclude == ()
 
 
 @pytest.mark.parametrize("text", [",", " ", "a,,b", "a,"])
@@ -170,8 +168,8 @@ def test_a_limit_without_a_word_is_refused_and_never_means_no_limit(text):
     ):
         Settings.from_environment({"MCP_NOTEBOOK_TOOLS": text})
     for given in (text, [text], [""]):
-        with pytest.raises(SettingsError, match=r"--tags=.* is not valid"):
-            Settings.from_environment({}, tags=given)
+        with pytest.raises(SettingsError, match=r"--exclude=.* is not valid"):
+            Settings.from_environment({}, exclude=given)
 
 
 def test_allowed_roots_are_several_paths_as_in_path(monkeypatch, tmp_path):
@@ -185,14 +183,3 @@ def test_allowed_roots_are_several_paths_as_in_path(monkeypatch, tmp_path):
     assert given_.allowed_roots == (tmp_path / "x", Path("/y"))
     with pytest.raises(SettingsError, match="MCP_NOTEBOOK_ALLOWED_ROOTS='~no-such-user-here/x'"):
         Settings.from_environment({"MCP_NOTEBOOK_ALLOWED_ROOTS": "~no-such-user-here/x"})
-
-
-@pytest.mark.parametrize("text", ["0", "-1", "two", "1.5", "1001", "²"])
-def test_a_number_of_kernels_is_a_whole_number_or_auto(text):
-    with pytest.raises(SettingsError) as caught:
-        Settings.from_environment({}, replicas=text)
-    assert str(caught.value) == (
-        f"--replicas={text!r} is not valid: it must be a whole number from 1 to 1,000, or auto."
-    )
-    assert Settings.from_environment({}, replicas="auto").replicas == "auto"
-    assert Settings.from_environment({"MCP_NOTEBOOK_REPLICAS": "3"}).replicas == 3

@@ -5,7 +5,6 @@ import pytest
 from mcp_notebook.text import missing_tools
 from mcp_notebook.text.missing_tools import (
     DroppedTool,
-    explain_away_kernel,
     explain_dead_kernel,
     explain_deleted_notebook,
     explain_departed_kernel,
@@ -34,7 +33,6 @@ ALL = [
     explain_taken_name("sales", "top", "sales_top"),
     explain_invalid_name("sales", "größe", "gr_e"),
     explain_rejection("sales", "top", "icons: Input should be a list", ["2025-11-25"]),
-    explain_away_kernel("sales", "The kernel of 'sales' is being restarted (attempt 1)."),
     explain_dead_kernel("sales"),
     explain_failed_link("sales", "The kernel of 'sales' did not answer.", is_mismatch=False),
     explain_other_machine("sales", "cluster"),
@@ -64,23 +62,12 @@ def test_each_names_the_notebook_the_cause_and_the_next_step_in_sentences(tool):
     assert tool.next_step.endswith(".")
 
 
-def test_the_name_in_the_list_is_shown_where_there_is_one():
-    assert "sales: top (listed as sales_top): " in str(ALL[1])
-    assert "sales: top (not listed): " in str(ALL[0])
-    assert "sales (not listed): " in str(ALL[6])
-
-
-def test_a_tool_that_has_another_name_is_called_by_that_one():
-    text = str(explain_dropped("sales", "top", DELETED, "best"))
-    assert text == ("sales: top (listed as best): It was renamed at 12:00. Call 'best' instead.")
-
-
 def test_versions_that_do_not_accept_a_tool_are_named():
     assert "MCP 2025-11-25 does not accept it" in ALL[5].reason
     assert "MCP does not accept it" in explain_rejection("sales", "top", "x").reason
 
 
 def test_times_are_those_of_a_clock_on_the_wall():
-    assert "The kernel was restarted at 12:00." in str(ALL[13])
+    assert "The kernel was restarted at 12:00." in str(ALL[12])
     assert "`top` was deleted. That was at 12:00." in str(explain_dropped("sales", "top", DELETED))
     assert "Its kernel crashed or was killed at 12:00." in str(explain_dead_kernel("sales", NOON))

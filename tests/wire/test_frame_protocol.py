@@ -12,7 +12,7 @@ from wire_values import frame_header, join_frame, streams
 
 from mcp_notebook.content import Image, Result
 from mcp_notebook.errors import FrameError
-from mcp_notebook.wire import content_blocks, frames, messages
+from mcp_notebook.wire import content_blocks, messages
 from mcp_notebook.wire.frames import FrameProtocol
 
 LIMIT = 30
@@ -56,12 +56,6 @@ def test_frames_arrive_as_they_were_sent_wherever_the_stream_is_cut(parts, data)
     whole, _ = receive(parts)
     assert receive(chunks) == (whole, [])
     assert len(whole) == len(parts)
-
-
-@pytest.mark.parametrize("first", [0, 1, 2])
-def test_frames_that_came_before_anybody_listens_are_not_lost(first):
-    stream = join_frame(FIRST) + join_frame(SECOND)
-    assert receive([stream], first=first) == ([(FIRST, []), (SECOND, [])], [])
 
 
 def test_a_frame_is_handed_over_before_the_loop_goes_on():
@@ -177,10 +171,3 @@ def test_a_large_attachment_takes_its_size_once():
     theirs.close()
     assert sizes == [size]
     assert peak < 1.5 * size
-
-
-def test_empty_attachments_arrive():
-    frame = frames.encode(messages.Returned(id=1, content=[]), [b"", b"x", b""])
-    [(message, attachments)], _ = receive([b"".join(frame)])
-    assert message.id == 1
-    assert attachments == [b"", b"x", b""]

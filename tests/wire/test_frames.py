@@ -98,24 +98,10 @@ def test_a_header_of_an_impossible_length_is_refused_before_it_is_read(length):
         read_all([length.to_bytes(4, "big")])
 
 
-def test_the_longest_header_that_can_be_sent_can_be_read(monkeypatch):
-    [frame] = frames.encode(message := messages.Goodbye(reason="The kernel ended."))
-    monkeypatch.setattr(frames, "MAX_HEADER", len(frame) - 4)
-    assert frames.encode(message) == [frame]
-    assert read_all([frame]) == [(message, [])]
-
-
 def test_a_lone_surrogate_is_replaced_and_a_pair_becomes_its_character():
     assert send(messages.Goodbye(reason="a\ud800b \ud83d\ude00")).reason == "a\ufffdb \U0001f600"
     read = send(messages.Call(id=1, tool="f", arguments={"k\udfff": ["\ud800"]}))
     assert read.arguments == {"k\ufffd": ["\ufffd"]}
-
-
-def test_a_lone_surrogate_that_comes_is_replaced_too():
-    body = rb'{"type": "call", "id": 1, "tool": "f", "arguments": {"k\udfff": ["\ud800"]}}'
-    ((message, _),) = read_all([frame_header(body)])
-    assert message.arguments == {"k\ufffd": ["\ufffd"]}
-    assert frames.parse_arguments(rb'{"a": "\ud800"}') == {"a": "\ufffd"}
 
 
 def test_what_json_cannot_say_does_not_end_the_link():
@@ -134,9 +120,6 @@ def test_numbers_beyond_floats_in_arguments_are_not_null():
     read = send(messages.Call(id=1, tool="f", arguments=odd)).arguments
     assert read["a"][:2] == [math.inf, -math.inf]
     assert math.isnan(read["a"][2]["b"])
-    attached = frames.parse_arguments(b'{"a": 1e400, "b": %s, "c": NaN}' % (b"9" * 5000))
-    assert attached["a"] == attached["b"] == math.inf
-    assert math.isnan(attached["c"])
 
 
 def test_a_circular_value_is_cut_where_it_comes_round():

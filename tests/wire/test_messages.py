@@ -71,11 +71,10 @@ def test_no_string_in_a_message_about_a_task_fails_to_be_sent(text, value, keyed
         version=3,
         questions={text: messages.TaskQuestion(message=text, form=keyed)},
     )
-    keep = messages.Keep(owner=text)
     result = messages.PackedResult(content=[{"type": "text", "text": text}], structured=value)
     for message in [
-        messages.Call(id=1, tool=text, arguments={}, keep=keep),
-        messages.KeepCall(id=1, keep=keep),
+        messages.Call(id=1, tool=text, arguments={}, task_owner=text),
+        messages.KeepCall(id=1, owner=text),
         messages.AskTask(id=1, task=text, owner=text, after=0),
         messages.AnswerTask(
             id=1, task=text, owner=text, answers={text: messages.TaskAnswer(content=keyed)}

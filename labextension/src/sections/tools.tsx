@@ -64,7 +64,6 @@ function ToolRow(props: ISectionProps & { tool: ITool }): JSX.Element {
         {tool.listed_as ? `${tool.name} (${tool.listed_as})` : tool.name}
       </button>
       <KindBadge {...props} kind={tool.kind} />
-      {tool.package && <span className="jp-mcp-side">{trans.__('from %1', tool.package)}</span>}
       {tool.effect && <span className="jp-mcp-side">{describeEffect(trans, tool)}</span>}
       {tool.calls > 0 && (
         <span className="jp-mcp-side">{trans._n('%1 call', '%1 calls', tool.calls)}</span>

@@ -52,12 +52,7 @@ class Permissions:
     @classmethod
     def from_settings(cls, settings: Settings) -> "Permissions":
         """Return the permissions that the settings set for all callers."""
-        limits = cls(
-            tools=settings.tools,
-            hidden=settings.exclude,
-            tags=frozenset(settings.tags),
-            read_only=settings.read_only,
-        )
+        limits = cls(tools=settings.tools, hidden=settings.exclude, read_only=settings.read_only)
         return EVERYTHING if limits == EVERYTHING else limits
 
     @cached_property
@@ -126,6 +121,11 @@ class Caller:
     def owns(self) -> str:
         """Owner of the caller's sessions, waiting calls and results."""
         return self.identity or self.name
+
+    @property
+    def guest(self) -> str:
+        """`owns` for kernels, which keep a share of everything for the user; empty for the user."""
+        return "" if self.is_user else self.owns
 
 
 OWNER = Caller(name="owner", is_user=True, may_read_metrics=True, errors="full")

@@ -18,8 +18,8 @@ from mcp_notebook.bridge.access.caller import Caller
 
 GUESTS = "all who have tokens of their own together"
 """The guests, in messages."""
-MAX_CALLERS = 1_000
-"""Callers with a bucket of their own. Beyond that, those with the fullest buckets are forgotten."""
+CALLERS = 8
+"""All callers together may have as much as this number of them, unless it is said."""
 _MINUTE = 60.0
 _ROUNDING = 1e-6
 """Seconds of rounding error in a time."""
@@ -36,18 +36,23 @@ class Shares:
     Args:
         things: The thing's name in messages: "calls running".
         per_caller: The limit for each caller.
-        in_all: The limit for all callers together.
+        in_all: The limit for all callers together; None: `CALLERS` times that of one.
         for_user: The limit for the user; None: `per_caller`.
     """
 
     def __init__(
-        self, things: str, *, per_caller: int, in_all: int, for_user: int | None = None
+        self,
+        things: str,
+        *,
+        per_caller: int,
+        in_all: int | None = None,
+        for_user: int | None = None,
     ) -> None:
         self._things = things
         self._per_caller = per_caller
         self._for_user = per_caller if for_user is None else for_user
-        self._in_all = in_all
-        self._for_guests = limit_guests(in_all)
+        self._in_all = CALLERS * per_caller if in_all is None else in_all
+        self._for_guests = limit_guests(self._in_all)
         self._total = 0
         self._guests = 0
         self._counts: dict[str, int] = {}
@@ -106,8 +111,10 @@ class RateLimits:
     Args:
         things: The thing's name in messages: "calls".
         per_caller: The limit per minute for each caller.
-        in_all: The limit per minute for all callers together.
+        in_all: The limit per minute for all callers together; None: `CALLERS` times that of one.
         clock: Returns monotonic seconds.
+        max_callers: Callers with a bucket of their own. Beyond that, those with the fullest
+            buckets are forgotten.
     """
 
     def __init__(
@@ -115,14 +122,16 @@ class RateLimits:
         things: str,
         *,
         per_caller: int,
-        in_all: int,
+        in_all: int | None = None,
         clock: Callable[[], float] = time.monotonic,
+        max_callers: int = 1_000,
     ) -> None:
+        self._max_callers = max_callers
         self._things = things
         self._per_caller = per_caller
-        self._in_all = in_all
+        self._in_all = CALLERS * per_caller if in_all is None else in_all
         self._clock = clock
-        self._for_guests = limit_guests(in_all)
+        self._for_guests = limit_guests(self._in_all)
         self._all_full_at = -math.inf
         self._guests_full_at = -math.inf
         self._full_at: dict[str, float] = {}
@@ -160,13 +169,13 @@ class RateLimits:
         if not caller.is_user:
             self._guests_full_at = guests
         self._full_at[caller.owns] = alone
-        if len(self._full_at) > MAX_CALLERS:
+        if len(self._full_at) > self._max_callers:
             self._forget_callers(now)
         return None
 
     def _forget_callers(self, now: float) -> None:
         """Forget callers with full buckets, or else the one whose bucket is full first."""
         used = {caller: full_at for caller, full_at in self._full_at.items() if full_at > now}
-        if len(used) > MAX_CALLERS:
+        if len(used) > self._max_callers:
             del used[min(used, key=used.__getitem__)]
         self._full_at = used

@@ -25,8 +25,6 @@ from mcp_notebook.bridge.access.refusals import RefusalLog
 
 GUESTS_AT_ONCE = 4
 """Requests of guests that may begin in one turn of the event loop; the user's are not limited."""
-WATCH_INTERVAL = 1.0
-"""Seconds between two checks whether callers with open requests still have access."""
 _MESSAGES = {
     401: "The bearer token is missing or wrong.",
     403: "This access token does not allow any tool.",
@@ -97,11 +95,13 @@ class Gate:
         host: The address that the endpoint listens on, allowed as Host besides the local names.
             If it is not a loopback address, any Host is allowed: the endpoint cannot know its own
             public names, and the token protects it.
-        allowed_hosts: Other host names to allow, without port, such as that of a proxy.
-        allowed_origins: Origins to allow, whatever the Host.
+        allowed_hosts: Other host names to allow, without port, such as that of a proxy. Their web
+            pages are allowed whatever the Host.
         refusals: The log of refused requests.
         on_admission: Called with the scope and the caller of each request before it is admitted;
             returns why the caller cannot have the connection, or None.
+        watch_interval: Seconds between two checks whether callers with open requests still have
+            access.
     """
 
     def __init__(  # noqa: PLR0913 - one for each option
@@ -111,15 +111,16 @@ class Gate:
         authenticators: Sequence[Authenticator],
         host: str,
         allowed_hosts: Sequence[str] = (),
-        allowed_origins: Sequence[str] = (),
         refusals: RefusalLog | None = None,
         on_admission: Callable[[Scope, Caller], str | None] | None = None,
+        watch_interval: float = 1.0,
     ) -> None:
+        self._watch_interval = watch_interval
         self._app = app
         self._authenticators = tuple(authenticators)
         self._any_host = not is_loopback(host)
-        self._hosts = {*_LOCAL_NAMES, host.strip("[]"), *map(str.lower, allowed_hosts)}
-        self._origins = {*map(str.lower, allowed_origins)}
+        self._named = {*map(str.lower, allowed_hosts)}
+        self._hosts = {*_LOCAL_NAMES, host.strip("[]"), *self._named}
         self._refusals = refusals or RefusalLog()
         self._on_admission = on_admission
         self._turns = asyncio.Semaphore(GUESTS_AT_ONCE)
@@ -166,7 +167,7 @@ class Gate:
             on_end: Ends the sessions of such a caller.
         """
         while True:
-            await anyio.sleep(WATCH_INTERVAL)
+            await anyio.sleep(self._watch_interval)
             for caller in {caller.owns: caller for caller in self._open.values()}.values():
                 if any(each.has_ended(caller) for each in self._authenticators):
                     for task, other in tuple(self._open.items()):
@@ -213,14 +214,12 @@ class Gate:
             self._any_host or _parse_host_name(f"//{hosts[0]}") in self._hosts
         ):
             return False
-        if self._origins.issuperset(map(str.lower, origins)):  # true if there is none
-            return True
-        if self._any_host:
-            # A page may only call the server that it was loaded from.
-            own_origins = (f"http://{hosts[0]}", f"https://{hosts[0]}")
-            return all(origin in own_origins for origin in origins)
+        # Otherwise, a page may only call the server that it was loaded from.
+        names = self._named if self._any_host else self._hosts
+        own_origins = (f"http://{hosts[0]}", f"https://{hosts[0]}") if self._any_host else ()
         return all(
-            origin.startswith(("http://", "https://")) and _parse_host_name(origin) in self._hosts
+            origin in own_origins
+            or (origin.startswith(("http://", "https://")) and _parse_host_name(origin) in names)
             for origin in origins
         )
 

@@ -14,17 +14,11 @@ from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry, list_othe
 from mcp_notebook.errors import (
     AmbiguousTool,
     CallError,
-    KernelGone,
     OtherKind,
     ToolGone,
     UnknownTool,
 )
 from mcp_notebook.wire import messages
-
-MAX_LISTS = 192
-"""Size of the LRU cache of lists, one for each set of permissions and kind."""
-MAX_PAST_NAMES = 5_000
-"""Names of tools, including removed ones, remembered for each set of permissions."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +43,16 @@ class PermittedTools:
 
     Args:
         catalog: All tools.
+        max_lists: Size of the LRU cache of lists, one for each set of permissions and kind.
+        max_past_names: Names of tools, including removed ones, remembered for each of them.
     """
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(
+        self, catalog: Catalog, *, max_lists: int = 192, max_past_names: int = 5_000
+    ) -> None:
         self._catalog = catalog
+        self._max_lists = max_lists
+        self._max_past_names = max_past_names
         self._lists: OrderedDict[tuple[Permissions, messages.Kind], _List] = OrderedDict()
 
     def list_entries(
@@ -80,7 +80,6 @@ class PermittedTools:
 
         Raises:
             AmbiguousTool: Several tools that the caller may call have this name.
-            KernelGone: Its kernel is away.
             OtherKind: The name is that of a prompt or a resource.
             ToolGone: A tool of this name was removed some minutes ago.
             UnknownTool: The caller may not call any tool of this name.
@@ -109,9 +108,11 @@ class PermittedTools:
         latest = self._lists.get(key)
         source = self._catalog.entries(kind)
         if latest is None or latest.source is not source:
+            if latest is not None and len(latest.past_names) > self._max_past_names:
+                latest = replace(latest, past_names=frozenset())
             latest = _make_list(kind, source, permissions, latest)
             self._lists[key] = latest
-            if len(self._lists) > MAX_LISTS:
+            if len(self._lists) > self._max_lists:
                 self._lists.popitem(last=False)
         self._lists.move_to_end(key)
         return latest
@@ -130,8 +131,7 @@ def _make_list(
     if previous is not None:
         if previous.allowed == allowed:
             allowed = previous.allowed
-        if len(previous.past_names) <= MAX_PAST_NAMES:
-            past_names |= previous.past_names
+        past_names |= previous.past_names
     return _List(kind, source, allowed, names, past_names)
 
 
@@ -144,8 +144,6 @@ def _narrow(error: CallError, name: str, tools: _List) -> CallError:
         case AmbiguousTool():
             allowed = tuple(candidate for candidate in error.candidates if candidate in tools.names)
             return AmbiguousTool(name, allowed, tools.kind) if allowed else tools.unknown(name)
-        case KernelGone() if name in tools.past_names:
-            return error
         case ToolGone() if name in tools.past_names:
             # The reason may name tools that the caller does not see.
             return ToolGone(error.name, f"List the {tools.kind}s again.", kind=tools.kind)

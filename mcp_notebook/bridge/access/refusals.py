@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 logger = logging.getLogger(__name__)
 
 MAX_REFUSALS_LOGGED = 20
-"""Refusals in `_REFUSALS_SECONDS` with a line of their own; the others are only counted."""
-_REFUSALS_SECONDS = 60.0
+"""Refusals in a minute with a line of their own; the others are only counted."""
+_MINUTE = 60.0
 
 
 class RefusalLog:
@@ -22,11 +22,18 @@ class RefusalLog:
 
     Args:
         observers: Called with the address, the reason and the number of refusals for each line.
+        clock: Returns monotonic seconds.
     """
 
-    def __init__(self, observers: Sequence[Callable[[str, str, int], None]] = ()) -> None:
+    def __init__(
+        self,
+        observers: Sequence[Callable[[str, str, int], None]] = (),
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._observers = tuple(observers)
-        self._began = -_REFUSALS_SECONDS
+        self._clock = clock
+        self._began = -_MINUTE
         self._count = 0
         """Refusals since `_began`."""
         self.total = 0
@@ -35,8 +42,8 @@ class RefusalLog:
     def note(self, client: tuple[str, int] | None, reason: str) -> None:
         """Write a line about a refusal, or only count it."""
         self.total += 1
-        now = time.monotonic()
-        if now - self._began >= _REFUSALS_SECONDS:
+        now = self._clock()
+        if now - self._began >= _MINUTE:
             uncounted = self._count - MAX_REFUSALS_LOGGED
             if uncounted > 0:
                 logger.warning("refused %d more requests before that", uncounted)

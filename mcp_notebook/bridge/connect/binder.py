@@ -84,7 +84,9 @@ async def find_launch(  # noqa: PLR0913 - what it uses
         launch = file.read()
         if launch is not None:
             try:
-                return await _connect(http, launch, credentials, insecure=insecure)
+                return await _connect(
+                    http, launch, repository.binder, credentials, insecure=insecure
+                )
             except LaunchEnded:
                 tell("The previous server on Binder has ended.")
             except RemoteError as error:
@@ -99,13 +101,21 @@ async def find_launch(  # noqa: PLR0913 - what it uses
             "Notebooks that run there offer their tools. The page's address, which contains the "
             f"token, is in {file.link_file}."
         )
-        return await _connect(http, launch, credentials, insecure=insecure)
+        return await _connect(http, launch, repository.binder, credentials, insecure=insecure)
 
 
 async def _connect(
-    http: httpx2.AsyncClient, launch: Launch, credentials: Credentials, *, insecure: bool
+    http: httpx2.AsyncClient,
+    launch: Launch,
+    binder: str,
+    credentials: Credentials,
+    *,
+    insecure: bool,
 ) -> Remote:
     """Return the endpoint of a server on Binder.
+
+    The user's own token is for the host of the address that they gave: a BinderHub may name any
+    other as that of its server.
 
     Raises:
         RemoteError: The server has no endpoint, cannot be reached, or has ended.
@@ -115,6 +125,12 @@ async def _connect(
     theirs = credentials
     if launch.token:
         theirs = Credentials(launch.token, "Binder", is_from_binder=True)
+    elif credentials.token and httpx2.URL(server).origin != httpx2.URL(binder).origin:
+        raise RemoteError(
+            f"{binder} says that its server is {server}, on another host, and has no token for it. "
+            f"The token from {credentials.place} was not sent there. If you trust that host, "
+            f"connect to {server} instead."
+        )
     return await find_endpoint(http, Address((f"{server}/mcp",), server), theirs)
 
 

@@ -1,4 +1,4 @@
-"""The token for the remote server: from a file, a variable, the keyring, or the pasted address.
+"""The token for the remote server: from a file, a variable, or the pasted address.
 
 Runs in the process of `mcp-notebook connect`, before anything else. There is no option for the
 token itself, because every user of the machine can read a command's arguments. A token in a pasted
@@ -13,11 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcp_notebook.errors import MissingLibrary, TokenError
+from mcp_notebook.errors import TokenError
 from mcp_notebook.text.terminal import print_note
 
-KEYRING_SERVICE = "mcp_notebook"
-"""Name of our entries in the system's keyring."""
 _MAX_BYTES = 2**16
 _OF_OTHERS = stat.S_IRGRP | stat.S_IROTH
 
@@ -47,7 +45,7 @@ class TokenSource:
     """The source of the token that the user named."""
 
     place: str | None = None
-    """A file, "env:VARIABLE", or "keyring:NAME" for an entry of the system's keyring."""
+    """A file, or "env:VARIABLE"."""
 
     def read(self, env: Mapping[str, str] | None = None) -> Credentials | None:
         """Read the token, None if the user named no source.
@@ -57,7 +55,6 @@ class TokenSource:
 
         Raises:
             TokenError: The source has no token.
-            MissingLibrary: The library for the keyring is not installed.
         """
         if self.place is None:
             return None
@@ -70,8 +67,6 @@ class TokenSource:
                     'client starts this command, for example in "env" of its settings.'
                 )
             return _check(env[name], f"the environment variable {name}")
-        if kind == "keyring":
-            return _check(_read_keyring(name), f"the keyring's entry {name!r}")
         return _check(_read_file(Path(self.place)), f"the file {self.place}")
 
 
@@ -103,23 +98,3 @@ def _read_file(path: Path) -> str:
             f"{shlex.quote(str(path))}`."
         )
     return text
-
-
-def _read_keyring(name: str) -> str:
-    try:
-        import keyring  # noqa: PLC0415 - optional
-        from keyring.errors import KeyringError  # noqa: PLC0415
-    except ImportError:
-        raise MissingLibrary("--token-file keyring:NAME needs", "keyring", "keyring") from None
-    try:
-        token = keyring.get_password(KEYRING_SERVICE, name)
-    except KeyringError as error:
-        raise TokenError(
-            f"The keyring cannot be read: {error}. Name a file with --token-file instead."
-        ) from None
-    if token is None:
-        raise TokenError(
-            f"The keyring has no entry {name!r} of {KEYRING_SERVICE}. "
-            f"Run `keyring set {KEYRING_SERVICE} {shlex.quote(name)}`, which asks for the token."
-        )
-    return token

@@ -186,5 +186,5 @@ class Session:
 
     async def _announce_changes(self) -> None:
         for kind in _KINDS:
-            if kind in self._capabilities:
+            if as_object(self._capabilities.get(kind)).get("listChanged"):
                 await self._send(make_message({"method": f"notifications/{kind}/list_changed"}))

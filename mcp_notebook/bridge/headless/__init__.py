@@ -4,14 +4,11 @@ Face:
 
 - `notebook.run_notebook`: runs a notebook once, for a command.
 - `early_kernel.launch_early`: starts a notebook's kernel while the bridge loads.
-- `supervisor.Supervisor`: runs a notebook and restarts its kernel, for a bridge.
-- `replica_set.ReplicaSet`: the same with several kernels of one notebook, which are replaced when
-  it is saved.
+- `served_notebook.ServedNotebook`: serves a notebook, with a kernel from the start or on call.
+- `saved_notebook.SavedNotebook`: replaces it when its file is saved.
 - `bundle.write_bundle`: packs a notebook with its packages.
 - `notebook_reader.read_notebook`: reads a notebook's file.
 - `offers.find_offer`: the tools that a notebook's code offered when it last ran.
-- `package_notebook.write_package_notebooks`: notebooks that stand for installed packages.
-- `repeated_starts.warn_of_repeated_starts`: warns if a notebook is run for each call.
 - `cell_progress`: `SharedProgress` and `show_on_stderr`, the progress of the cells.
 
 Threads: everything runs on the bridge's event loop; kernels are child processes.

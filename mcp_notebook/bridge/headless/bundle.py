@@ -60,8 +60,6 @@ EXPOSE {port}
 ENTRYPOINT ["uv", "run", "--frozen", "--script", "{script}", "serve", "--host", "0.0.0.0", \
 "--port", "{port}", "--insecure"]
 """
-_ADVICE = "Fix the cell, or continue after errors with --allow-errors."
-"""What `list` advises, which is not what to do for a bundle."""
 _NOT_PASSED = ("MCP_NOTEBOOK", "JUPYTER", "IPYTHON", "PYTHON", "VIRTUAL_ENV", "CONDA")
 """Variables of the author's environment that the bundle does without."""
 
@@ -74,7 +72,8 @@ async def write_bundle(
     Args:
         path: The notebook.
         folder: The folder to write, which must not exist.
-        include: Files and folders that the notebook reads, below its own folder.
+        include: Files and folders that the notebook reads, below its own folder. Hidden ones
+            below a folder are left out. The notebook itself: its outputs are packed as well.
         settings: Whether an untrusted notebook may be run.
 
     Raises:
@@ -127,22 +126,95 @@ def _copy(path: Path, document: Any, include: Iterable[Path], draft: Path) -> No
     """Copy the notebook and what it reads. Its kernelspec is one of the author's machine."""
     if isinstance(document.get("metadata"), dict):
         document["metadata"].pop("kernelspec", None)
-    (draft / path.name).write_text(
-        json.dumps(document, ensure_ascii=False, indent=1), encoding="utf-8"
-    )
     home = path.resolve().parent
-    for file in include:
-        found = (home / file).resolve()
-        if not found.is_relative_to(home) or found == home or not found.exists():
-            raise NotebookError(
-                f"--include {file}: there is no such file below {home}, the notebook's folder."
-            )
-        target = draft / found.relative_to(home)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if found.is_dir():
-            shutil.copytree(found, target)
-        else:
-            shutil.copy(found, target)
+    named = [_find_included(file, home) for file in include]
+    _write_notebook(document, draft / path.name, keeps_outputs=path.resolve() in named)
+    left_out: list[Path] = []
+    for found in named:
+        for file in _list_files(found, found, home, left_out):
+            target = draft / file.relative_to(home)
+            if target == draft / path.name:
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if file.suffix != ".ipynb" or file in named or not _copy_notebook(file, target):
+                shutil.copy(file, target)
+    if left_out:
+        names = ", ".join(str(file.relative_to(home)) for file in left_out)
+        print_note(f"Hidden files were left out: {names}. --include adds one that you name.")
+
+
+def _find_included(file: Path, home: Path) -> Path:
+    """Return the file or folder that the author named."""
+    found = (home / file).resolve()
+    if not found.is_relative_to(home) or found == home or not found.exists():
+        raise NotebookError(
+            f"--include {file}: there is no such file below {home}, the notebook's folder."
+        )
+    return found
+
+
+def _list_files(path: Path, named: Path, home: Path, left_out: list[Path]) -> Iterator[Path]:
+    """Return a file, or the files of a folder at any depth.
+
+    Args:
+        path: The file or folder.
+        named: What the author named, which contains it.
+        home: The notebook's folder.
+        left_out: Gets the hidden files and folders, which only their own names include.
+
+    Raises:
+        NotebookError: A link leads to what the author did not name.
+    """
+    if not path.is_dir():
+        yield path
+        return
+    for child in sorted(path.iterdir()):
+        if child.name.startswith("."):
+            left_out.append(child)
+            continue
+        if child.is_symlink():
+            _check_link(child, named, home)
+        yield from _list_files(child, named, home, left_out)
+
+
+def _check_link(link: Path, named: Path, home: Path) -> None:
+    target = link.resolve()
+    below = named if target.is_relative_to(named) else home
+    if not target.exists():
+        problem = "does not exist"
+    elif not target.is_relative_to(home):
+        problem = f"is outside {home}, the notebook's folder"
+    elif any(part.startswith(".") for part in target.relative_to(below).parts):
+        problem = "is hidden"
+    elif link.is_relative_to(target):
+        problem = "contains the link itself"
+    else:
+        return
+    raise NotebookError(
+        f"--include {named.relative_to(home)}: the link {link.relative_to(home)} leads to "
+        f"{target}, which {problem}. Remove the link, or replace it by a copy of the file."
+    )
+
+
+def _copy_notebook(file: Path, target: Path) -> bool:
+    """Copy a notebook without its outputs; return whether it is one."""
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+        _write_notebook(document, target, keeps_outputs=False)
+    except (ValueError, TypeError, AttributeError):
+        return False
+    return True
+
+
+def _write_notebook(document: Any, target: Path, *, keeps_outputs: bool) -> None:
+    """Write a notebook; its outputs may show more of the author's data than its tools do."""
+    if not keeps_outputs:
+        document.get("metadata", {}).pop("widgets", None)
+        for cell in document.get("cells", ()):
+            if cell.get("cell_type") == "code":
+                cell |= {"outputs": [], "execution_count": None}
+    text = json.dumps(document, ensure_ascii=False, indent=1)
+    target.write_text(text, encoding="utf-8")
 
 
 async def _pack_ourselves(uv: str, draft: Path) -> list[str]:
@@ -185,7 +257,7 @@ async def _try(python: Path, name: str, draft: Path, temporary: Path) -> list[di
         problem = done.stderr.decode(errors="replace").strip()
         _, start, rest = problem.partition("Code cell ")  # before it is how far the run came
         raise NotebookError(
-            f"{(start + rest).removesuffix(_ADVICE) or problem}\nNothing was written: {name} does "
+            f"{start + rest or problem}\nNothing was written: {name} does "
             "not run with only its own packages and files. A package that is missing belongs in "
             "its script block, and a file in --include FILE."
         )

@@ -6,10 +6,9 @@ command's output.
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from mcp_notebook.text.terminal import print_note
 from mcp_notebook.text.wording import count, make_printable
@@ -27,7 +26,7 @@ class CellProgress:
     source: str = ""
     """The source of the cell that starts now; empty at the end."""
     failure: str | None = None
-    """A sentence about the last cell, if it failed and the run continues (``allow_errors``)."""
+    """A sentence about the last cell, if it failed and the run continues."""
 
 
 @contextmanager
@@ -72,22 +71,6 @@ def show_on_stderr() -> Iterator[Callable[[CellProgress], None]]:
             )
 
         yield show
-
-
-class Progress(Protocol):
-    """Shows the progress of notebooks."""
-
-    def show(self) -> AbstractContextManager[Callable[[CellProgress], None]]:
-        """Show progress during the block; yields the function that takes it."""
-
-
-class QuietProgress:
-    """Hides the progress of a replica: the first kernel of the notebook shows it."""
-
-    @contextmanager
-    def show(self) -> Iterator[Callable[[CellProgress], None]]:
-        """Show nothing during the block."""
-        yield lambda _: None
 
 
 class SharedProgress:

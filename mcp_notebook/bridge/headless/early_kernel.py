@@ -5,7 +5,6 @@ a bridge. No cell runs in it before the notebook has been read and checked as us
 reported then.
 """
 
-import json
 import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -17,13 +16,11 @@ from mcp_notebook.bridge.headless.kernel_process import (
     check_kernel_name,
     make_environment,
 )
-from mcp_notebook.bridge.headless.notebook_code import find_kernel_name
+from mcp_notebook.bridge.headless.notebook_code import read_code
 from mcp_notebook.bridge.headless.script_environment import BLOCK_START
 from mcp_notebook.discovery.record_ids import make_id
 from mcp_notebook.errors import NotebookError
 from mcp_notebook.settings.settings import Settings
-
-_CURRENT_FORMAT = 4
 
 
 @dataclass(frozen=True)
@@ -72,11 +69,10 @@ def _read_kernel_name(path: Path, settings: Settings) -> str:
     """
     try:
         if path.is_file():  # a pipe can be read once only
-            text = path.read_text(encoding="utf-8-sig")
-            document = json.loads(text)
-            has_block = settings.own_environment and BLOCK_START in text
-            if document["nbformat"] == _CURRENT_FORMAT and not has_block:
-                return find_kernel_name(document["metadata"].get("kernelspec", {}))
-    except (AttributeError, KeyError, OSError, TypeError, ValueError):
+            code = read_code(path)
+            sources = [source for source, _ in code.cells] if settings.own_environment else []
+            if not any(BLOCK_START in source for source in sources):
+                return code.kernel_name
+    except OSError:
         pass
     raise NotebookError(f"{path} is not a plain notebook file of the current format.")

@@ -1,10 +1,8 @@
-"""The limits of a machine or container for kernels: memory, processors and open files.
+"""The limits of a machine or container for kernels: memory and open files.
 
 Runs on the bridge's event loop; reading the limits takes milliseconds.
 """
 
-import math
-import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -45,21 +43,6 @@ def find_free_memory(group: Path = _GROUP) -> int:
     except (OSError, ValueError, StopIteration):  # no container, or one without a limit: "max"
         return free
     return min(free, max(most - used + files, 0))  # the page cache can be reclaimed
-
-
-def count_processors(group: Path = _GROUP) -> int:
-    """Return the number of processors that this process may use.
-
-    Args:
-        group: The folder with the limits of the container.
-    """
-    affinity = getattr(os, "sched_getaffinity", None)  # not on macOS and Windows
-    number = len(affinity(0)) if affinity else os.cpu_count() or 1
-    try:
-        quota, period = map(int, (group / "cpu.max").read_text().split())
-    except (OSError, ValueError):  # no container, or one without a limit: "max"
-        return number
-    return min(number, max(math.ceil(quota / period), 1))
 
 
 def allow_open_files(kernels: int) -> int:

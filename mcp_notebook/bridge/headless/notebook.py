@@ -8,13 +8,12 @@ exceptions become a `NotebookError`. `notebook_trust` decides whether a file may
 
 import asyncio
 import os
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
-
-import anyio
 
 from mcp_notebook.bridge.headless import jsonschema_import  # noqa: F401
 
@@ -51,6 +50,11 @@ from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.wording import strip_escapes
 from mcp_notebook.wire import messages
 
+_MAX_OUTPUT = 2_000
+"""Characters of a failing cell's output in an error message; the last ones are shown."""
+_NOT_LOADED = re.compile(r"magic.* `%{1,2}mcp\w*` not found|name 'mcp_\w+' is not defined")
+_ADVICE = "Fix the cell, or give it the tag `raises-exception` if it may fail."
+_LOAD = "The notebook has not loaded mcp_notebook: add `%load_ext mcp_notebook` as its first cell."
 Version: TypeAlias = tuple[str, NotebookNode]
 """The text of a notebook's file, and the parsed notebook."""
 
@@ -76,10 +80,10 @@ async def run_notebook(  # noqa: PLR0913 - what it uses
     settings: Settings,
     *,
     progress: Callable[[CellProgress], None],
-    kernel_id: str | None = None,
     early: EarlyKernel | None = None,
     version: Version | None = None,
     tells_distrust: bool = True,
+    allow_errors: bool = False,
 ) -> AsyncIterator[RunningNotebook]:
     """Run a notebook's cells in a kernel of its own, and keep the kernel for the block.
 
@@ -87,13 +91,12 @@ async def run_notebook(  # noqa: PLR0913 - what it uses
 
     Args:
         path: The notebook.
-        settings: For the kernel: whether cells may fail, how long they may run, and whether an
-            untrusted notebook may be run.
+        settings: For the kernel, and whether an untrusted notebook may be run.
         progress: Called before each cell and at the end.
-        kernel_id: Id of the kernel's record; the id of an earlier kernel replaces that kernel.
         early: The notebook's kernel, if it was started early.
         version: The version to run; None: the current content of the file.
         tells_distrust: Whether to warn if the notebook is not trusted.
+        allow_errors: Whether to go on after a cell that fails.
 
     Yields:
         The notebook, once all its cells have run. Its kernel may die within the block.
@@ -110,7 +113,7 @@ async def run_notebook(  # noqa: PLR0913 - what it uses
     if block is None:
         check_kernel_name(kernel_name, path)
     await check_trust(path, text, settings, is_told=tells_distrust)
-    kernel_id = early.kernel_id if early else kernel_id or make_id()
+    kernel_id = early.kernel_id if early else make_id()
     python = None if block is None else await install_environment(path, block, settings)
     launch = KernelLaunch(kernel_name, path, make_environment(path, settings, kernel_id), python)
     if early is not None and block is None and early.launch.name == kernel_name:
@@ -119,7 +122,7 @@ async def run_notebook(  # noqa: PLR0913 - what it uses
         await early.launch.end()
     try:
         async with run_kernel(launch, settings) as kernel:
-            await _run_cells(kernel, path, notebook, settings, progress)
+            await _run_cells(kernel, path, notebook, progress, allow_errors=allow_errors)
             record, tools = await _find_record(path, settings, kernel_id)
             keep_offer(settings.home, path, describe_code(document), record.name, tools)
             yield RunningNotebook(record, kernel.wait_for_end)
@@ -136,8 +139,9 @@ async def _run_cells(
     kernel: KernelProcess,
     path: Path,
     notebook: NotebookNode,
-    settings: Settings,
     progress: Callable[[CellProgress], None],
+    *,
+    allow_errors: bool,
 ) -> None:
     """Run the cells in order; only code cells are numbered."""
     runner = NotebookClient(
@@ -146,11 +150,10 @@ async def _run_cells(
         log=make_silent_logger(),
         allow_errors=True,  # otherwise the kernel may skip a cell sent soon after a failed one
         on_cell_error=_raise_error,
+        on_cell_executed=_refuse_exit,
     )
     runner.kc = kernel.client
     total = len(notebook.cells)
-    is_package = path.is_relative_to(settings.packages_folder)  # its cells are not the user's
-    advice = "Fix the cell, or continue after errors with --allow-errors."
     failure: str | None = None
     for number, cell in enumerate(notebook.cells, start=1):
         progress(
@@ -159,11 +162,10 @@ async def _run_cells(
             )
         )
         where = f"Code cell {number} of {total} of {path.name}"
-        if is_package:
-            where = f"`--package {path.stem}`"
-        failure = await _run_cell(runner, kernel, number - 1, where, settings)
-        if failure is not None and not settings.allow_errors:
-            raise NotebookError(failure if is_package else f"{failure}\n{advice}")
+        failure = await _run_cell(runner, kernel, number - 1, where)
+        if failure is not None and not allow_errors:
+            advice = _LOAD if _NOT_LOADED.search(failure) else _ADVICE
+            raise NotebookError(f"{failure}\n{advice}")
     progress(CellProgress(notebook=path, done=total, total=total, failure=failure))
 
 
@@ -173,8 +175,19 @@ def _raise_error(cell: NotebookNode, cell_index: int, execute_reply: Any) -> Non
         raise CellExecutionError.from_cell_and_msg(cell, execute_reply["content"])
 
 
+class _CellExits(Exception):
+    """A cell has called `exit()`: the kernel ends as soon as it has answered."""
+
+
+def _refuse_exit(cell: NotebookNode, cell_index: int, execute_reply: Any) -> None:  # noqa: ARG001
+    """Raise an error if a cell ends the kernel; nbclient chooses the parameters' names."""
+    for payload in execute_reply["content"].get("payload", ()):
+        if payload.get("source") == "ask_exit" and not payload.get("keepkernel"):
+            raise _CellExits
+
+
 async def _run_cell(
-    runner: NotebookClient, kernel: KernelProcess, index: int, where: str, settings: Settings
+    runner: NotebookClient, kernel: KernelProcess, index: int, where: str
 ) -> str | None:
     """Run one cell, and return why it failed, or None if it succeeded.
 
@@ -183,14 +196,13 @@ async def _run_cell(
     """
     cell = runner.nb.cells[index]
     try:
-        with anyio.fail_after(settings.cell_timeout):
-            await _execute(runner, cell, index)
+        await _execute(runner, cell, index)
     except CellExecutionError as error:
-        return f"{where} failed:\n\n{_indent(cell.source)}\n\n{_format_traceback(cell, error)}"
-    except TimeoutError:
+        return f"{where} failed:\n\n{_indent(cell.source)}\n\n{_describe_failure(cell, error)}"
+    except _CellExits:
         raise NotebookError(
-            f"{where} ran longer than {settings.cell_timeout:g} s:\n\n{_indent(cell.source)}\n\n"
-            "MCP_NOTEBOOK_CELL_TIMEOUT sets the limit."
+            f"{where} ends the kernel with `exit()` or `quit()`, and the tools with it: remove "
+            "that line."
         ) from None
     except DeadKernelError:
         raise KernelDied(
@@ -216,21 +228,20 @@ def _indent(source: str) -> str:
     return "\n".join(f"    {line}".rstrip() for line in source.strip().splitlines())
 
 
-def _format_traceback(cell: NotebookNode, error: CellExecutionError) -> str:
-    """Return the cell's traceback as plain text."""
+def _describe_failure(cell: NotebookNode, error: CellExecutionError) -> str:
+    """Return what the cell wrote and its traceback, as plain text."""
     if error.ename == "StdinNotImplementedError":
         return (
             "The cell asks for input, but nobody can answer without a frontend. Write the value "
             "into the notebook, or read it from the environment."
         )
-    lines = [line for output in cell.outputs for line in _list_error_lines(output)] or [
-        f"{error.ename}: {error.evalue}"
-    ]
-    return strip_escapes("\n".join(lines)).strip()
-
-
-def _list_error_lines(output: Any) -> list[str]:
-    return list(output.traceback) if output.output_type == "error" else []
+    written = strip_escapes("".join(out.text for out in cell.outputs if "name" in out)).strip()
+    if len(written) > _MAX_OUTPUT:
+        written = f"…{written[-_MAX_OUTPUT:]}"
+    lines = [line for out in cell.outputs for line in out.get("traceback", ())]
+    name = f"{error.ename}: {error.evalue}"
+    traceback = "\n".join(lines) or ("" if name in written else name)  # a usage error is written
+    return "\n\n".join(filter(None, (written, strip_escapes(traceback).strip())))
 
 
 # -- its tools -------------------------------------------------------------------------------------
@@ -247,7 +258,7 @@ async def _find_record(
             f"{path.name} offers no tools: none of its cells ran `%load_ext mcp_notebook`. Add "
             "that as a cell, and `%%mcp_tool` as the first line of a cell with functions."
         )
-    async with Links(Catalog(), on_change=lambda: None) as links:
+    async with Links(Catalog()) as links:
         await links.connect(record)
         tools = links.open_links[0].initial_tools
     if not tools and not settings.inspect:

@@ -8,8 +8,10 @@ which Jupyter has written since 2015; `notebook_reader` reads all others, when a
 import ast
 import hashlib
 import json
+import os
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Struct, field
@@ -19,11 +21,15 @@ from mcp_notebook.errors import NotebookError
 from mcp_notebook.text.wording import count
 from mcp_notebook.wire.frames import replace_surrogates
 
+Look: TypeAlias = tuple[int, int, int]
+"""Inode, time of modification and size of a file: differs after each save."""
 DEFAULT_KERNEL = "python3"
 """The kernelspec of a notebook that does not name one."""
 MAX_BYTES = 2**28
 """Larger files are not read."""
 _FORMAT = 4
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+_CONFLICT = re.compile(rb"^<{7} .*\r?\n(?:.*\n)*?={7}\r?\n", re.MULTILINE)
 _MENTIONS = ("mcp_notebook", "mcp_tool", "mcp_prompt", "mcp_resource", "mcp_skill")
 """A notebook whose code contains none of these declares nothing."""
 _MAX_TITLE = 80
@@ -106,6 +112,19 @@ def read_code(path: Path) -> NotebookCode:
     return NotebookCode(kernel_name, code, _find_title(document), digest)
 
 
+def look_at(path: Path) -> Look | None:
+    """Return a value that changes when a file is saved; None without a file."""
+    try:
+        return describe_look(path.stat())
+    except OSError:
+        return None
+
+
+def describe_look(status: os.stat_result) -> Look:
+    """Return what `look_at` does, for a file whose status is known."""
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
+
 def find_kernel_name(kernelspec: Any) -> str:
     """Return the name of the kernelspec that a notebook's metadata names, if it does."""
     return str(kernelspec.get("name") or DEFAULT_KERNEL)
@@ -116,6 +135,33 @@ def hash_code(code: tuple[object, ...]) -> str:
     return hashlib.sha256(to_json(code)).hexdigest()
 
 
+def parse_without_outputs(text: str | bytes) -> Any:
+    """Parse a notebook's JSON; its outputs, which may be millions, are dropped on the way.
+
+    Raises:
+        ValueError: It is not JSON.
+    """
+    return json.loads(text, object_hook=_drop_outputs)
+
+
+def _drop_outputs(part: dict[str, Any]) -> dict[str, Any] | None:
+    if "output_type" in part:
+        return None
+    if "outputs" in part:
+        part["outputs"] = []
+    return part
+
+
+def explain_git(content: bytes) -> str:
+    """Return what Git has made of a file that is not JSON, and the next step; empty if nothing."""
+    if content.startswith(_LFS_POINTER):
+        return "it is a pointer of Git LFS, not the notebook itself: run `git lfs pull`"
+    if (conflict := _CONFLICT.search(content)) is not None:
+        line = content.count(b"\n", 0, conflict.start()) + 1
+        return f"it has Git's conflict markers, the first in line {line:,}: resolve the conflict"
+    return ""
+
+
 def _parse(content: bytes) -> _Document:
     try:
         try:
@@ -123,11 +169,12 @@ def _parse(content: bytes) -> _Document:
         except msgspec.ValidationError:
             raise
         except msgspec.DecodeError:  # Python also writes NaN, and reads it
-            return msgspec.convert(json.loads(content), _Document)
-    except (ValueError, RecursionError) as error:
-        is_json = isinstance(error, msgspec.ValidationError)
-        reason = "JSON of another kind" if is_json else "not JSON"
-        raise NotebookError(f"it is {reason}, so it is not a notebook") from None
+            return msgspec.convert(parse_without_outputs(content), _Document)
+    except msgspec.ValidationError:
+        raise NotebookError("it is JSON of another kind, so it is not a notebook") from None
+    except (ValueError, RecursionError):
+        reason = explain_git(content) or "it is not JSON, so it is not a notebook"
+        raise NotebookError(reason) from None
 
 
 def _find_title(document: _Document) -> str:

@@ -1,8 +1,9 @@
-"""Reads notebook files of any format version, and explains why a file cannot be read.
+"""Reads notebook files of any format version without outputs, and explains why one cannot be read.
 
 Runs in the process of the bridge or command. nbformat's exceptions become a `NotebookError`.
 """
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,18 @@ from mcp_notebook.bridge.headless import jsonschema_import  # noqa: F401
 # isort: split
 import nbformat
 from nbformat import NotebookNode
-from nbformat.reader import NotJSONError, parse_json
 from nbformat.reader import reads as read_any_version
 
-from mcp_notebook.bridge.headless.notebook_code import find_kernel_name
+from mcp_notebook.bridge.headless.notebook_code import (
+    explain_git,
+    find_kernel_name,
+    parse_without_outputs,
+)
 from mcp_notebook.errors import NotebookError
 
 
 def read_notebook(path: Path) -> tuple[str, NotebookNode]:
-    """Return a file's text, and the notebook in the current format.
+    """Return a file's text, and the notebook in the current format, without its outputs.
 
     Raises:
         NotebookError: The file cannot be read as a notebook.
@@ -29,8 +33,10 @@ def read_notebook(path: Path) -> tuple[str, NotebookNode]:
         inside = sorted(path.glob("*.ipynb"))
         example = inside[0] if inside else path / "NAME.ipynb"
         raise NotebookError(f"{path} is a folder. Name a notebook in it, for example {example}.")
+    content = b""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        content = path.read_bytes()
+        text = content.decode("utf-8-sig")
         return text, _parse(text)
     except FileNotFoundError:
         meant = f"{path.name}.ipynb"
@@ -41,8 +47,10 @@ def read_notebook(path: Path) -> tuple[str, NotebookNode]:
         raise NotebookError(f"{path} cannot be read: {error.strerror}.") from None
     # nbformat raises all kinds of exceptions for a document of another shape.
     except Exception as error:  # noqa: BLE001
+        if git := explain_git(content):
+            raise NotebookError(f"{path} cannot be read: {git}.") from None
         problem = str(error).partition("\n")[0] or type(error).__name__
-        reason = "it is not JSON" if isinstance(error, NotJSONError) else problem
+        reason = "it is not JSON" if isinstance(error, json.JSONDecodeError) else problem
         raise NotebookError(
             f"{path} is not a Jupyter notebook ({reason}). Save it from Jupyter as .ipynb."
         ) from None
@@ -67,10 +75,10 @@ def describe_code(notebook: NotebookNode) -> tuple[object, ...]:
 
 
 def _parse(text: str) -> NotebookNode:
-    document = parse_json(text)
+    document = parse_without_outputs(text)
     if not isinstance(document, dict) or "nbformat" not in document:
         raise ValueError("it has no nbformat version")
-    current: Any = nbformat.convert(read_any_version(text), 4)
+    current: Any = nbformat.convert(read_any_version(json.dumps(document)), 4)
     list_code_cells(current)  # raises an error for cells of another shape
     notebook: NotebookNode = current
     return notebook

@@ -13,6 +13,7 @@ import shlex
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import anyio.to_thread
 
@@ -24,7 +25,12 @@ from jupyter_core.paths import jupyter_data_dir
 from nbformat import NotebookNode
 from nbformat.reader import get_version
 from nbformat.reader import reads as read_any_version
-from nbformat.sign import MemorySignatureStore, NotebookNotary, TrustNotebookApp
+from nbformat.sign import (
+    MemorySignatureStore,
+    NotebookNotary,
+    TrustNotebookApp,
+    yield_everything,
+)
 
 from mcp_notebook.bridge.headless.kernel_process import make_silent_logger
 from mcp_notebook.errors import UntrustedNotebook
@@ -52,8 +58,6 @@ async def check_trust(path: Path, text: str, settings: Settings, *, is_told: boo
     Raises:
         UntrustedNotebook: The notebook is not trusted, and must not be run.
     """
-    if path.is_relative_to(settings.packages_folder):  # just written, by the user's own command
-        return
     reason = await anyio.to_thread.run_sync(explain_distrust, text)
     if reason is None:
         return
@@ -68,7 +72,7 @@ async def check_trust(path: Path, text: str, settings: Settings, *, is_told: boo
         return
     print_note(
         f"{path} is not trusted ({reason}), and its code runs with your rights. Trust it with "
-        f"`{command}`, or refuse untrusted notebooks with --trusted-only."
+        f"`{command}`, or refuse untrusted notebooks with MCP_NOTEBOOK_TRUSTED_ONLY=1."
     )
 
 
@@ -89,7 +93,7 @@ def explain_distrust(text: str) -> str | None:
         text: The content of its file.
     """
     try:
-        notebook = read_any_version(text)
+        notebook = _read_with_flat_outputs(text)
         version = get_version(notebook)
         if version < _FIRST_SIGNED:
             return "its format is too old for a signature, until Jupyter has saved it"
@@ -99,6 +103,29 @@ def explain_distrust(text: str) -> str | None:
     # Jupyter's configuration is code, and may also end in `sys.exit`.
     except (Exception, SystemExit) as error:  # noqa: BLE001
         return f"Jupyter's signatures cannot be looked up: {type(error).__name__}: {error}"
+
+
+def _read_with_flat_outputs(text: str) -> NotebookNode:
+    """Read a notebook with the outputs of each cell as the one text that is signed.
+
+    A signature is of all keys and values in a row. As objects, a million outputs take gigabytes.
+    """
+    flat: list[str] = []
+
+    def flatten(part: dict[str, Any]) -> dict[str, Any] | str:
+        if "output_type" in part:
+            return b"".join(yield_everything(part)).decode()
+        if "outputs" in part and "cell_type" in part:
+            flat.append("".join(part["outputs"]))
+            part["outputs"] = []
+        return part
+
+    notebook: NotebookNode = read_any_version(text, object_hook=flatten)
+    sheets = notebook.get("worksheets", [notebook])
+    cells = [cell for sheet in sheets for cell in sheet.cells if "outputs" in cell]
+    for cell, outputs in zip(cells, flat, strict=True):
+        cell["outputs"] = [outputs]
+    return notebook
 
 
 def _lacks_ids(notebook: NotebookNode) -> bool:

@@ -1,7 +1,7 @@
 """When a notebook's kernel is started again: after a delay, at most so often, once it is trusted.
 
-Runs on the bridge's event loop. Used for the kernel that replaces a dead one (`supervisor`), and
-for the kernels of a saved version (`replica_set`).
+Runs on the bridge's event loop. Used for the kernel that replaces a dead one, and for that of a
+saved version.
 """
 
 from collections.abc import Awaitable, Callable

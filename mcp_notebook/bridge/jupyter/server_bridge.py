@@ -20,7 +20,7 @@ import signal
 import socket
 import tempfile
 import threading
-from collections.abc import AsyncIterable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +28,7 @@ from pathlib import Path
 import anyio
 import anyio.abc
 
-from mcp_notebook.bridge.server.protocol import sdk_import  # noqa: F401
+from mcp_notebook.bridge.server.sessions import sdk_import  # noqa: F401
 
 # isort: split
 from starlette.datastructures import Headers
@@ -42,9 +42,7 @@ from mcp_notebook.bridge.access.token_check import OwnToken
 from mcp_notebook.bridge.jupyter.server_kernels import ServerKernels, is_of_notebook
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.server.consent.policy import ConsentPolicy
-from mcp_notebook.bridge.server.server import NotebookServer
-from mcp_notebook.bridge.server.tasks.tasks import TaskPolicy
+from mcp_notebook.bridge.server.server import FirstTools, NotebookServer, ServerOptions
 from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
 from mcp_notebook.bridge.telemetry.call_events import CallObserver
 from mcp_notebook.bridge.telemetry.metrics import Metrics
@@ -62,8 +60,12 @@ MAX_VIEWS = 64
 """Endpoints of single notebooks. Beyond that, the oldest whose notebook is closed is removed."""
 
 
-async def run_server_bridge(settings: Settings) -> None:
+async def run_server_bridge(settings: Settings, folder: Path | None = None) -> None:
     """Serve the kernels that stdin lists until it ends or a signal arrives.
+
+    Args:
+        settings: All options.
+        folder: Private folder for the socket; removed at the end. None: a new one.
 
     Raises:
         McpNotebookError: The token is too short.
@@ -74,7 +76,7 @@ async def run_server_bridge(settings: Settings) -> None:
     numbers = (signal.SIGINT, *list_termination_signals())
     with (
         handle_signals(numbers, lambda _: stop.set()),
-        _open_private_listener() as listener,
+        _open_private_listener(folder) as listener,
         write_audit_log(settings) as observers,
     ):
         kernels = ServerKernels(settings.records_folder)
@@ -118,27 +120,18 @@ class _NotebookView:
         self._ready = anyio.Event()
         self._running = anyio.CancelScope()
         self._catalog = Catalog()
-        self.links = Links(
-            self._catalog,
-            on_change=self._handle_change,
-            on_resources=self._handle_resources,
-            inspects=settings.inspect,
-        )
+        self.links = Links(self._catalog, inspects=settings.inspect)
         self._server = NotebookServer(
             self._catalog,
             self.links,
-            ready=self._ready.wait,
+            ServerOptions.from_settings(settings),
+            first_tools=FirstTools(ready=self._ready.wait),
             observers=observers,
-            with_meta_tools=settings.meta_tools,
-            page_size=settings.page_size,
-            limits=settings,
-            tasks=TaskPolicy.from_settings(settings),
-            consent=ConsentPolicy.from_settings(settings),
         )
         self.endpoint = Endpoint(self._server, settings)
         """Answers its clients."""
         self.kernel_ids: frozenset[str | None] = frozenset()
-        """The Jupyter ids of the linked kernels, or else of those that were linked last."""
+        """The Jupyter ids of its kernels, or else of those that it had last."""
 
     async def run(
         self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
@@ -154,20 +147,17 @@ class _NotebookView:
     async def _serve(self, task_status: anyio.abc.TaskStatus[None]) -> None:
         async with self.links, self.endpoint.run(), anyio.create_task_group() as tasks:
             tasks.start_soon(self._server.announce_changes)
-            tasks.start_soon(self.links.follow, self._records)
+            tasks.start_soon(self.links.follow, self._read_records())
             task_status.started()
             with anyio.move_on_after(SETTLE_LIMIT):
                 await self.links.wait_until_settled()
             self._ready.set()
 
-    def _handle_change(self) -> None:
-        self._server.note_change()
-
-    def _handle_resources(self, kernel_id: str) -> None:
-        """Handle that a kernel's link has opened or ended."""
-        linked = frozenset(link.record.jupyter_id for link in self.links.open_links)
-        self.kernel_ids = linked or self.kernel_ids
-        self._server.resource_notices.note_kernel(kernel_id)
+    async def _read_records(self) -> AsyncIterator[tuple[Record, ...]]:
+        async for records in self._records:
+            ids = frozenset(record.jupyter_id for record in records)
+            self.kernel_ids = ids or self.kernel_ids
+            yield records
 
 
 class _Views:
@@ -273,13 +263,13 @@ def _follow_stdin(take_line: Callable[[str], None], stop: anyio.Event) -> None:
 
 
 @contextmanager
-def _open_private_listener() -> Iterator[socket.socket]:
+def _open_private_listener(folder: Path | None) -> Iterator[socket.socket]:
     """Listen where no other user can connect, if the system supports it."""
     if not hasattr(socket, "AF_UNIX"):
         with socket.create_server(("127.0.0.1", 0)) as listener:
             yield listener
         return
-    folder = Path(tempfile.mkdtemp(prefix="mcp-notebook-"))  # mode 0700
+    folder = folder or Path(tempfile.mkdtemp(prefix="mcp-notebook-"))  # mode 0700
     try:
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(os.fspath(folder / "bridge.sock"))

@@ -8,7 +8,6 @@ Face:
   the kernel; `KernelTask` is a task in the kernel.
 - `running_call`: `RunningCall`, one call; `Listener`, which receives its progress and log messages.
 - `stop_requests`: `list_calls` and `stop_call`, which work without a link.
-- `replicas.Replicas`: the kernels that run the same notebook, and how calls are spread over them.
 - `served_uris`: the URIs under which clients find resources.
 - `catalog`: `Catalog` and `CatalogEntry`, the tools and the names that clients see.
 

@@ -17,8 +17,7 @@ Runs on the bridge's event loop; no I/O. The rules for names, in this order:
 7. Names of the bridge's own tools (`Catalog.reserve`) are reserved: a kernel's tool with such a
    name is served under its long name.
 8. For some minutes, a call to a name that has lost its tool is an error that explains why.
-9. The tools of a kernel that is away and will return are not listed. They keep their names, and a
-   call to one of them is an error that says why.
+9. A notebook whose kernel is being started again keeps its last tools in the list; calls wait.
 10. All of this holds for prompts and for resources as well, each kind for itself: a prompt never
     changes the name of a tool, because clients list and use them apart. Clients know a resource by
     its URI, which has rules of its own (`served_uris`). Its own and its long URI can be found like
@@ -50,13 +49,12 @@ from mcp_notebook import meta_keys
 from mcp_notebook.bridge.kernels.former_tools import FormerTools
 from mcp_notebook.bridge.kernels.served_uris import make_long_uri, serve_uris
 from mcp_notebook.discovery.departures import is_recent
-from mcp_notebook.errors import AmbiguousTool, KernelGone, OtherKind, ToolGone, UnknownTool
+from mcp_notebook.errors import AmbiguousTool, OtherKind, ToolGone, UnknownTool
 from mcp_notebook.text.missing_tools import (
     READ_RESOURCE,
     RESERVED_NAMES,
     DroppedTool,
     MissingTool,
-    explain_away_kernel,
     explain_dropped,
     explain_invalid_name,
     explain_removed,
@@ -87,7 +85,7 @@ class CatalogEntry:
     name: str
     """The name that it is served under: 1 to 64 of ``A-Z a-z 0-9 _ -``, unique."""
     kernel_id: str
-    """The id of its kernel's record, or of its notebook if there are replicas."""
+    """The id of its kernel's record, or of its notebook if the bridge has started that."""
     notebook: str
     """The notebook's part of full names."""
     tool: messages.ToolInfo
@@ -120,11 +118,9 @@ class _Kernel:
     label: str
     """The notebook's part of full names."""
     tools: tuple[messages.ToolInfo, ...]
-    """Its last tools, if the kernel is away."""
+    """Its tools, or its last ones while it is started again."""
     missing: Mapping[str, DroppedTool]
     """The tools that it dropped in the last minutes, by name."""
-    away: str | None = None
-    """Why the kernel is away, as the error for calls of its tools; None if it is not."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +130,7 @@ class _View:
     entries: tuple[CatalogEntry, ...] = ()
     """The tools in the list, in order."""
     by_name: dict[str, CatalogEntry] = field(default_factory=dict)
-    """The tools by listed name, including those whose kernel is disconnected."""
+    """The tools by listed name."""
     by_other_name: dict[str, CatalogEntry] = field(default_factory=dict)
     """The tools by long name and full name, resources also by own and long URI."""
     ambiguous: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -230,20 +226,6 @@ class Catalog:
             kernel_id, notebook=notebook, tools=kernel.tools, missing=kernel.missing
         )
 
-    def set_away(self, kernel_id: str, reason: str) -> bool:
-        """Remove a kernel's tools from the list until `set_kernel` restores them.
-
-        Calls to them get the reason. Does nothing if the kernel is unknown.
-
-        Returns:
-            Whether the list that clients see has changed.
-        """
-        kernel = self._kernels.get(kernel_id)
-        if kernel is None:
-            return False
-        self._kernels[kernel_id] = replace(kernel, away=reason)
-        return self._refresh()
-
     def remove_kernel(self, kernel_id: str, why: MissingTool | None = None) -> bool:
         """Remove a kernel and its tools. Does nothing if it is unknown.
 
@@ -288,11 +270,8 @@ class Catalog:
 
         Each comes with the reason. Tools that MCP itself would reject are not included.
         """
-        missing = []
+        missing: list[MissingTool] = []
         for kernel in self._kernels.values():
-            if kernel.away is not None:
-                missing.append(explain_away_kernel(kernel.label, kernel.away))
-                continue
             dropped = (self._explain_dropped(kernel, name) for name in kernel.missing)
             missing += filter(None, dropped)
         missing += [
@@ -344,7 +323,6 @@ class Catalog:
 
         Raises:
             AmbiguousTool: Several kernels offer a tool of this name.
-            KernelGone: Its kernel is away.
             OtherKind: The name is that of a prompt or a resource.
             ToolGone: There was a tool of this name some minutes ago.
             UnknownTool: No kernel offers a tool of this name.
@@ -352,9 +330,6 @@ class Catalog:
         view = self._views[kind]
         entry = view.find(name)
         if entry is not None:
-            away = self._kernels[entry.kernel_id].away
-            if away is not None:
-                raise KernelGone(away)
             return entry
         if name in view.ambiguous:
             raise AmbiguousTool(name, view.ambiguous[name], kind)
@@ -374,13 +349,7 @@ class Catalog:
 
     def list_missing_uris(self) -> list[str]:
         """Return the URIs and templates of resources for which `find` explains their absence."""
-        view = self._views["resource"]
-        away = [
-            uri
-            for uri, entry in view.by_other_name.items()
-            if "://" in uri and self._kernels[entry.kernel_id].away is not None
-        ]
-        return away + self._former["resource"].list_uris()
+        return self._former["resource"].list_uris()
 
     def _find_dropped(self, name: str) -> MissingTool | None:
         for kernel in self._kernels.values():
@@ -520,17 +489,11 @@ def _join(
             kept[key] = long_name
         if offers[name] > 1:
             ambiguous[name] = (*ambiguous.get(name, ()), long_name)
-    away = {kernel.id for kernel in kernels if kernel.away is not None}
-    present = {
-        name: entry
-        for name, entry in (by_other_name | by_name).items()
-        if entry.kernel_id not in away
-    }
+    present = by_other_name | by_name
     with_related = {id(entry): _name_related_tools(entry, present) for entry in by_name.values()}
     by_name = {name: with_related[id(entry)] for name, entry in by_name.items()}
     by_other_name = {name: with_related[id(entry)] for name, entry in by_other_name.items()}
-    entries = [entry for entry in by_name.values() if entry.kernel_id not in away]
-    entries.sort(key=lambda entry: -_read_priority(entry.tool))  # stable
+    entries = sorted(by_name.values(), key=lambda entry: -_read_priority(entry.tool))  # stable
     return _View(tuple(entries), by_name, by_other_name, ambiguous, kept)
 
 

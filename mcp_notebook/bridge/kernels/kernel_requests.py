@@ -1,14 +1,15 @@
-"""A bridge's requests to one kernel besides calls: resources, tasks, consent, completion.
+"""The requests to one kernel besides calls: resources, tasks, consent, completion, side panels.
 
-Runs on the bridge's event loop. Each request has an id and awaits the reply with the same id. A
-`Link` hands over the replies, and ends the requests when the kernel is gone.
+Runs on the event loop of a bridge or of a Jupyter server. Each request has an id and awaits the
+reply with the same id. A `Link` hands over the replies, and ends the requests when the kernel is
+gone.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, get_args
+from typing import Any, TypeAlias, get_args
 
 from mcp_notebook.content import Resource, Result
 from mcp_notebook.errors import FrameError, KernelGone, ResourceFailed, UnknownResource
@@ -28,15 +29,29 @@ COMPLETE_LIMIT = 3.0
 """Seconds that a kernel has to complete an argument: the user is typing."""
 
 _OfResources: TypeAlias = messages.ListResources | messages.ReadResource
-_Request: TypeAlias = _OfResources | messages.AskConsent | messages.TaskRequest | messages.Complete
+PanelRequest: TypeAlias = (
+    messages.SwitchTool
+    | messages.RemoveTool
+    | messages.AnswerConsent
+    | messages.AskCall
+    | messages.StopCall
+)
+"""A request of a side panel's user; a bridge sends none."""
+_Request: TypeAlias = (
+    _OfResources | messages.AskConsent | messages.TaskRequest | messages.Complete | PanelRequest
+)
 Reply: TypeAlias = (
     messages.Resources
     | messages.Contents
     | messages.Consent
     | messages.TaskState
     | messages.Completed
+    | messages.PanelAnswer
+    | messages.CallDetails
+    | messages.CallStopped
 )
 """The replies of a kernel."""
+REPLIES = get_args(Reply)
 
 
 @dataclass(frozen=True)
@@ -54,6 +69,10 @@ class _Pending:
 
     request: _Request
     reply: asyncio.Future[tuple[Reply, list[bytes]]]
+
+    @property
+    def has_reply(self) -> bool:
+        return self.reply.done() and not self.reply.cancelled()
 
 
 class KernelRequests:
@@ -76,11 +95,8 @@ class KernelRequests:
         self._send = send
         self._pending: dict[int, _Pending] = {}
         """The open requests, by id."""
-        self.has_resources = False
-        """Whether the kernel is connected and answers requests for resources."""
-        self.has_tasks = False
-        """Whether the kernel is connected and supports tasks."""
-        self._completes = False
+        self.is_open = False
+        """Whether the kernel is connected."""
         self.can_ask_consent = False
         """Whether the kernel is connected and can ask for consent in its notebook."""
 
@@ -90,11 +106,9 @@ class KernelRequests:
         return bool(self._pending)
 
     def open(self, welcome: messages.Welcome) -> None:
-        """Enable the requests that the kernel supports, according to its welcome."""
-        self.has_resources = welcome.resources
-        self.has_tasks = welcome.tasks
+        """Enable requests: the kernel has accepted the conversation."""
+        self.is_open = True
         self.can_ask_consent = welcome.consent
-        self._completes = welcome.completes
 
     def take(self, reply: Reply, attachments: list[bytes]) -> None:
         """Take a reply from the kernel; ignored if its request is not open."""
@@ -108,7 +122,7 @@ class KernelRequests:
 
     def close(self, reason: str) -> None:
         """Fail all open requests, because the kernel is gone."""
-        self.has_resources = self.has_tasks = self.can_ask_consent = self._completes = False
+        self.is_open = self.can_ask_consent = False
         self.end_reads(
             f"The kernel of {self._notebook!r} is gone, and its resources with it. Call the tool "
             "again when the notebook's cells have run again."
@@ -135,19 +149,22 @@ class KernelRequests:
         assert isinstance(reply, messages.Resources)
         return reply.resources
 
-    async def read_resource(self, uri: str, most: int | None = None) -> Resource:
+    async def read_resource(
+        self, uri: str, most: int | None = None, *, guest: str = ""
+    ) -> Resource:
         """Return the content of a resource.
 
         Args:
             uri: The resource's URI.
             most: The most bytes to return; None for no limit.
+            guest: The caller, unless it is the user.
 
         Raises:
             UnknownResource: No such resource exists, or it has expired.
             ResourceFailed: Its content cannot be produced or sent.
             KernelGone: The kernel is gone, and the resource with it.
         """
-        message = messages.ReadResource(id=self._next_id(), uri=uri, most=most)
+        message = messages.ReadResource(id=self._next_id(), uri=uri, most=most, guest=guest)
         try:
             reply, attachments = await self._ask_for_resource(message, READ_LIMIT)
         except TimeoutError:
@@ -168,7 +185,7 @@ class KernelRequests:
     async def _ask_for_resource(
         self, message: _OfResources, seconds: float
     ) -> tuple[Reply, list[bytes]]:
-        if not self.has_resources:
+        if not self.is_open:
             raise KernelGone(f"The kernel of {self._notebook!r} has no resources.")
         return await self._ask(message, seconds)
 
@@ -215,7 +232,7 @@ class KernelRequests:
     async def _ask_for_task(
         self, message: messages.TaskRequest, seconds: float
     ) -> KernelTask | None:
-        if not self.has_tasks:
+        if not self.is_open:
             raise KernelGone(f"The kernel of {self._notebook!r} has no tasks.")
         state, attachments = await self._ask(message, seconds)
         assert isinstance(state, messages.TaskState)
@@ -257,7 +274,13 @@ class KernelRequests:
     # -- completion --------------------------------------------------------------------------------
 
     async def complete(
-        self, declaration: str, argument: str, value: str, arguments: Mapping[str, str]
+        self,
+        declaration: str,
+        argument: str,
+        value: str,
+        arguments: Mapping[str, str],
+        *,
+        guest: str = "",
     ) -> messages.Completed:
         """Return the values that an argument may have; none if the kernel does not answer in time.
 
@@ -266,9 +289,12 @@ class KernelRequests:
             argument: The argument.
             value: What was typed so far.
             arguments: The other arguments, as far as they are known.
+            guest: The caller, unless it is the user.
         """
-        message = messages.Complete(self._next_id(), declaration, argument, value, dict(arguments))
-        if not self._completes:
+        message = messages.Complete(
+            self._next_id(), declaration, argument, value, dict(arguments), guest
+        )
+        if not self.is_open:
             return messages.Completed(id=message.id)
         try:
             reply, _ = await self._ask(message, COMPLETE_LIMIT)
@@ -277,6 +303,23 @@ class KernelRequests:
             return messages.Completed(id=message.id)
         assert isinstance(reply, messages.Completed)
         return reply
+
+    # -- side panels -------------------------------------------------------------------------------
+
+    async def ask_for_panel(
+        self, make: Callable[[int], PanelRequest], seconds: float
+    ) -> tuple[Any, Sequence[bytes]]:
+        """Send a side panel's request, and return the answer with the attachments.
+
+        Args:
+            make: Makes the request, given its id.
+            seconds: How long the kernel has to answer.
+
+        Raises:
+            KernelGone: The kernel is gone.
+            TimeoutError: The kernel has not answered in time.
+        """
+        return await self._ask(make(self._next_id()), seconds)
 
     # -- all requests ------------------------------------------------------------------------------
 
@@ -295,6 +338,9 @@ class KernelRequests:
                 return await pending.reply
         finally:
             del self._pending[request.id]
+            is_read = isinstance(request, messages.ReadResource | messages.Complete)
+            if is_read and self.is_open and not pending.has_reply:
+                self._send(messages.EndRead(id=request.id))
 
     def _end(self, reason: str, kinds: tuple[type, ...] = (object,)) -> None:
         for pending in self._pending.values():

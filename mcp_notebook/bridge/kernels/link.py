@@ -1,27 +1,28 @@
-"""The bridge's end of one link: the conversation with a kernel, from its welcome to its end.
+"""Our end of one link: the conversation with a kernel, from its welcome to its end.
 
-Runs on the bridge's event loop. The end of the stream reveals the death of a kernel: all its calls
-are answered at once. When this side closes the link, it cancels its calls, which would otherwise
-continue in the kernel.
+Runs on the event loop of a bridge or of a Jupyter server. The end of the stream reveals the death
+of a kernel: all its calls are answered at once. When this side closes the link, it cancels its
+calls, which would otherwise continue in the kernel.
 """
 
 import itertools
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeAlias, get_args
 
 import anyio
 
-from mcp_notebook.bridge.kernels.kernel_requests import KernelRequests, Reply
+from mcp_notebook.bridge.kernels.kernel_requests import REPLIES, KernelRequests, Reply
 from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, Listener, RunningCall
 from mcp_notebook.content import Result, Text
 from mcp_notebook.discovery.greeting import greet
 from mcp_notebook.discovery.records import Record, is_alive
 from mcp_notebook.errors import (
-    CallError,
     FrameError,
+    FrameTooLarge,
+    InvalidArguments,
     KernelGone,
     LinkError,
 )
@@ -39,12 +40,6 @@ logger = logging.getLogger(__name__)
 
 _DEATH_CHECK_INTERVAL = 0.02
 """Seconds between two checks whether the process of a closed link has ended."""
-_ARGUMENTS_AT = ("params", "arguments")
-"""The path to the arguments in a client's request."""
-_TOO_LARGE = (
-    "The arguments are too large for the mcp-notebook in the kernel of {name!r}, which is older "
-    "than the bridge. Upgrade it there and restart the kernel."
-)
 
 OnTools: TypeAlias = Callable[[messages.Welcome | messages.Tools], None]
 """Takes the message with a kernel's tools."""
@@ -57,8 +52,10 @@ _OfCall: TypeAlias = (
     | messages.TaskState
 )
 _OF_CALLS = get_args(_OfCall)
+OfPanel: TypeAlias = messages.NotebookState | messages.ShowPanel
+"""What a kernel says after a `WatchNotebook`."""
 _FromKernel: TypeAlias = (
-    _OfCall | Reply | messages.Tools | messages.ResourcesChanged | messages.Goodbye
+    _OfCall | Reply | OfPanel | messages.Tools | messages.ResourcesChanged | messages.Goodbye
 )
 _FROM_KERNELS = get_args(_FromKernel)
 """The messages that kernels send after their welcome."""
@@ -87,7 +84,6 @@ class Link:
         self._on_tools = on_tools
         self._on_resources = on_resources
         self._calls: dict[int, RunningCall] = {}
-        self._welcome = messages.Welcome(version="", tools=[])
         self._told = messages.Clients(clients=[])
         """The last message to the kernel about the bridge's clients."""
         self._next_id = itertools.count(1).__next__
@@ -95,7 +91,13 @@ class Link:
         self._goodbye: str | None = None
         self._ended = 0.0
         """When the conversation ended, in seconds since the epoch."""
-        self._failure: str | None = None
+        self.failure: str | None = None
+        """Why the conversation failed."""
+        self.is_understood = True
+        """Whether it did not fail because of what the kernel sent."""
+        self._on_panel: Callable[[OfPanel], None] = lambda _message: None
+        self.entry_id = record.id
+        """The id of its notebook in the catalogue."""
         self.place = 0
         """Its number among all links that the bridge has ever had, from 1."""
         self.is_open = False
@@ -111,8 +113,10 @@ class Link:
         self._holds = 0
         self.last_use = time.monotonic()
         """When a call or request last sent or received something, on the monotonic clock."""
+        self.last_use_of_user: float | None = None
+        """When the user last called one of its tools; None if he has not."""
         self.keeps_results = False
-        """Whether the kernel may hold results of tasks, or of calls that their clients gave up."""
+        """Whether the kernel may hold results of tasks."""
 
     @property
     def open_calls(self) -> int:
@@ -134,14 +138,11 @@ class Link:
             self._holds -= 1
             self.note_use()
 
-    def note_use(self) -> None:
-        """Note that a call is about to be made."""
+    def note_use(self, *, is_users: bool = False) -> None:
+        """Note that a call is about to be made, perhaps by the user."""
         self.last_use = time.monotonic()
-
-    @property
-    def main_calls(self) -> int:
-        """The number of open calls that hold or wait for the kernel's main thread."""
-        return sum(call.is_on_main_thread for call in self._calls.values())
+        if is_users:
+            self.last_use_of_user = self.last_use
 
     async def connect(self) -> None:
         """Connect, and wait for the kernel's welcome and its tools.
@@ -166,8 +167,7 @@ class Link:
 
     def _take_welcome(self, welcome: messages.Welcome) -> None:
         self.initial_calls = tuple(welcome.calls)
-        self.initial_tools = tuple(welcome.declarations)
-        self._welcome = welcome
+        self.initial_tools = tuple(welcome.tools)
         self.requests.open(welcome)
         self._on_tools(welcome)
 
@@ -181,9 +181,10 @@ class Link:
             await self._connection.listen(self._take)
         except (FrameError, OSError) as error:
             logger.warning("The link to %s is closed: %s", self.record.name, error)
-            self._failure = f"The link to the kernel failed: {error}"
+            self.failure = f"The link to the kernel failed: {error}"
+            self.is_understood = not isinstance(error, FrameError)
         finally:
-            self.is_open = self.requests.has_resources = False
+            self.is_open = self.requests.is_open = False
             self._ended = time.time()
 
     def explain_end(self) -> MissingTool:
@@ -215,17 +216,14 @@ class Link:
             call.end(KernelGone(reason))
         self._calls.clear()
 
-    def tell_clients(self, clients: Sequence[messages.ClientCount]) -> None:
-        """Tell the kernel which clients the bridge has now, for display only."""
-        self._tell(messages.Clients(clients=list(clients), names=self._told.names))
+    def watch(self, on_panel: Callable[[OfPanel], None]) -> None:
+        """Ask for the notebook's state, now and after each change."""
+        self._on_panel = on_panel
+        self._send(messages.WatchNotebook())
 
-    def tell_names(self, names: Sequence[messages.ListedName]) -> None:
-        """Tell the kernel which of its tools clients now see under other names."""
-        self._tell(messages.Clients(clients=self._told.clients, names=list(names)))
-
-    def _tell(self, message: messages.Clients) -> None:
-        """Send a message if it differs from the last and the kernel supports it."""
-        if self._welcome.clients and message != self._told:
+    def tell_clients(self, message: messages.Clients) -> None:
+        """Tell the kernel, for display, of the bridge's clients, if there is something new."""
+        if message != self._told:
             self._told = message
             assert self._connection is not None
             self._connection.send(message)
@@ -235,13 +233,13 @@ class Link:
 
         A process's streams end a moment before the process, so it would still seem to be alive.
         """
-        while self._goodbye is None and self._failure is None and is_alive(self.record):  # noqa: ASYNC110 - not a child
+        while self._goodbye is None and self.failure is None and is_alive(self.record):  # noqa: ASYNC110 - not a child
             await anyio.sleep(_DEATH_CHECK_INTERVAL)
 
     def start_call(  # noqa: PLR0913 - the fields of one message
         self,
         tool: str,
-        arguments: dict[str, Any] | bytes,
+        arguments: dict[str, Any],
         listener: Listener = NO_LISTENER,
         *,
         can_elicit: bool = False,
@@ -249,8 +247,8 @@ class Link:
         client: messages.ClientInfo | None = None,
         trace: Mapping[str, str] | None = None,
         confirmed: str | None = None,
-        keep: messages.Keep | None = None,
-        request: bytes | None = None,
+        task_owner: str | None = None,
+        may_become_task: bool = False,
         guest: str = "",
         errors: ErrorDetail = "full",
         is_trial: bool = False,
@@ -259,102 +257,64 @@ class Link:
 
         Args:
             tool: Its name in the kernel.
-            arguments: The arguments; if large, as the client's JSON, which the kernel parses.
+            arguments: The arguments.
             listener: Receives the call's progress and log messages.
             can_elicit: Whether the client's user can be asked.
             shows_views: Whether the client shows live views of results.
             client: The calling program, as it describes itself.
             trace: The call's trace, as W3C's headers; None without a trace.
             confirmed: The revision of the tool that a person has agreed to.
-            keep: Let the call outlive its conversation.
-            request: The client's request, if it holds the arguments and is not short.
+            task_owner: Make the call a task of this owner at once.
+            may_become_task: Whether it may become one later, which reports its progress.
             guest: The caller, unless it is the user.
             errors: What the caller gets of a failing tool's error.
             is_trial: Run it in a copy of the kernel, and tell what it changed there.
 
         Raises:
             KernelGone: The kernel died or left.
-            CallError: The kernel's version is too old to accept a client's JSON.
+            InvalidArguments: They are too large to be sent.
         """
-        packed, path, attachments = self._pack_arguments(arguments, request)
-        call = self._make_call(is_kept=keep is not None)
+        if not self.is_open:
+            raise KernelGone(self._describe_end())
+        call = RunningCall(self._next_id(), self._send)
+        call.may_become_task = may_become_task
         self._start(
             call,
             messages.Call(
                 id=call.id,
                 tool=tool,
-                arguments=packed,
-                arguments_at=path,
-                progress=listener.wants_progress or keep is not None,
+                arguments=arguments,
+                progress=listener.progress is not None or may_become_task,
                 log_level=listener.log_level,
                 can_elicit=can_elicit,
                 shows_views=shows_views,
                 client=client or messages.ClientInfo(),
                 trace=dict(trace or {}),
                 confirmed=confirmed,
-                keep=keep,
+                task_owner=task_owner,
                 guest=guest,
                 errors=errors,
                 is_trial=is_trial,
             ),
-            attachments,
         )
         return call
 
-    def _pack_arguments(
-        self, arguments: dict[str, Any] | bytes, request: bytes | None
-    ) -> tuple[dict[str, Any], list[str], list[bytes]]:
-        """Return a call's arguments, or the path to them in an attachment, and the attachments.
-
-        A client's request that is not short is sent unchanged: serializing the arguments again
-        would take longer.
-        """
-        if isinstance(arguments, bytes):
-            if not self._welcome.attached_arguments:
-                raise CallError(_TOO_LARGE.format(name=self.record.name))
-            return {}, [], [arguments]
-        if request is not None and self._welcome.finds_arguments:
-            return {}, [*_ARGUMENTS_AT], [request]
-        return arguments, [], []
-
-    def follow_task(self, make_message: Callable[[int], messages.FollowTask]) -> RunningCall:
-        """Wait for a task like for a call; `make_message` gets the id.
-
-        Raises:
-            KernelGone: The kernel died or left.
-        """
-        call = self._make_call(is_kept=True)
-        self._start(call, make_message(call.id))
-        return call
-
-    def _make_call(self, *, is_kept: bool) -> RunningCall:
-        if not self.is_open:
-            raise KernelGone(self._describe_end())
-        call = RunningCall(self._next_id(), self._send)
-        call.is_kept = is_kept
-        return call
-
-    def _start(
-        self, call: RunningCall, message: messages.AnyMessage, attachments: Sequence[bytes] = ()
-    ) -> None:
+    def _start(self, call: RunningCall, message: messages.AnyMessage) -> None:
         """Send a call; if the kernel has just gone, it ends like all open calls."""
         assert self._connection is not None
-        self._connection.send(message, attachments)
+        try:
+            self._connection.send(message)
+        except FrameTooLarge as error:
+            raise InvalidArguments(
+                f"The arguments are too large to be sent to the kernel: {error} Send less at once."
+            ) from error
         self._calls[call.id] = call
         self.note_use()
 
     def _send(self, message: messages.AnyMessage) -> None:
         assert self._connection is not None
         self._connection.send(message)
-        self.keeps_results = self.keeps_results or self._gives_up(message)
         self.note_use()
-
-    def _gives_up(self, message: messages.AnyMessage) -> bool:
-        """Return whether a message tells that the client of a kept call does not wait for it."""
-        if isinstance(message, messages.Cancel):
-            call = self._calls.get(message.id)
-            return call is not None and call.is_kept
-        return isinstance(message, messages.LeaveCall)
 
     def _take(self, message: messages.AnyMessage, attachments: list[bytes]) -> None:
         if not isinstance(message, _FROM_KERNELS):
@@ -377,15 +337,11 @@ class Link:
                 self._on_resources(message)
             case messages.Goodbye():
                 self._goodbye = message.reason
-            case (
-                messages.Resources()
-                | messages.Contents()
-                | messages.Consent()
-                | messages.TaskState()
-                | messages.Completed()
-            ):
-                self.requests.take(message, attachments)
-                self.note_use()
+            case messages.NotebookState() | messages.ShowPanel():
+                self._on_panel(message)
+        if isinstance(message, REPLIES):
+            self.requests.take(message, attachments)
+            self.note_use()
 
     def _tell_call(self, message: _OfCall, attachments: list[bytes]) -> None:
         if (call := self._calls.get(message.id)) is not None:
@@ -402,7 +358,7 @@ class Link:
             self._calls.pop(message.id).end(Result([Text(text)], is_error=True))
 
     def _describe_end(self) -> str:
-        return _describe_loss(self.record, goodbye=self._goodbye, failure=self._failure)
+        return _describe_loss(self.record, goodbye=self._goodbye, failure=self.failure)
 
 
 def _describe_loss(record: Record, *, goodbye: str | None, failure: str | None) -> str:

@@ -1,7 +1,6 @@
-"""All links of a bridge: opened, kept up and closed as kernels come and go.
+"""All links of a bridge or of a Jupyter server: opened and closed as kernels come and go.
 
-Runs on the bridge's event loop. Keeps the `Catalog` up to date, and reports when the list of tools
-that clients see has changed.
+Runs on the event loop of that process. Keeps the `Catalog` up to date, and reports changes.
 """
 
 import logging
@@ -16,11 +15,10 @@ from msgspec import structs
 
 from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry
 from mcp_notebook.bridge.kernels.link import Link
-from mcp_notebook.bridge.kernels.replicas import Replicas
 from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, Listener
 from mcp_notebook.content import Resource, Result
 from mcp_notebook.discovery.records import Record, is_alive
-from mcp_notebook.errors import LinkError, NotStarted, UnknownResource, VersionMismatch
+from mcp_notebook.errors import KernelGone, LinkError, NotStarted, UnknownResource, VersionMismatch
 from mcp_notebook.settings.settings import ErrorDetail
 from mcp_notebook.text.missing_tools import MissingTool
 from mcp_notebook.wire import messages, resource_uris
@@ -36,18 +34,13 @@ END_LIMIT = 0.5
 """Seconds to find out how a kernel ended; after that, calls are answered without the reason."""
 _BRIDGE_ENDED = "The bridge was stopped, and the call was cancelled."
 _NOT_STARTED = "The bridge was stopped before the notebook's cells had run, and nothing was called."
+_NO_LINK = "The kernel that offered {name!r} is gone. List the tools again."
 _NOT_READ = "The bridge was stopped before the resource was read."
 _LOST_RESOURCE = (
     "The resource {uri!r} cannot be read: the kernel that kept it is gone (it was restarted, shut "
     "down, or unloaded mcp_notebook). Call the tool again."
 )
 
-OnChange: TypeAlias = Callable[[], None]
-"""Called whenever the list of tools that clients see has changed."""
-OnResources: TypeAlias = Callable[[str], None]
-"""Called with a kernel's id when its resources appear or disappear with its link."""
-OnResourceChanges: TypeAlias = Callable[[str, messages.ResourcesChanged], None]
-"""Called with a kernel's id and its message."""
 OnEnd: TypeAlias = Callable[[], Awaitable[str]]
 """Called when a kernel is gone; returns the error for its calls. `END_LIMIT` bounds it."""
 
@@ -67,14 +60,14 @@ class ExpectedKernel:
     """A kernel whose tools are listed before it is linked."""
 
     id: str
-    """The id of its record, or of its notebook if there are replicas."""
+    """Its notebook's id in the catalogue."""
     notebook: str
     """The name of its notebook."""
     tools: Sequence[messages.ToolInfo]
     """What it offered when it last ran."""
-    start: Callable[[str | None], None] | None = None
+    start: Callable[[str | None, str], None] | None = None
     """Starts it when a call needs it; None: it is starting already. It is given the digest of the
-    code that the call may run, or None for any."""
+    code that the call may run, or None for any, and the caller, unless it is the user."""
 
 
 class Arrival:
@@ -84,7 +77,7 @@ class Arrival:
         start: Starts the kernel, unless it is starting; None: it is.
     """
 
-    def __init__(self, start: Callable[[str | None], None] | None = None) -> None:
+    def __init__(self, start: Callable[[str | None, str], None] | None = None) -> None:
         self._start = start
         self._end = anyio.Event()
         self.failure: StartFailure | None = None
@@ -97,14 +90,15 @@ class Arrival:
         """Whether the kernel is linked, or has failed to start."""
         return self._end.is_set()
 
-    def start(self, code: str | None) -> None:
+    def start(self, code: str | None, guest: str) -> None:
         """Start the kernel, unless it is starting.
 
         Args:
             code: The digest of the code that may run; None: whatever its notebook has.
+            guest: Who needs it, unless it is the user.
         """
         if self._start is not None:
-            self._start(code)
+            self._start(code, guest)
 
     async def wait(self) -> None:
         """Wait until it is over."""
@@ -116,40 +110,31 @@ class Arrival:
         self._end.set()
 
 
-def _ignore(_kernel_id: str) -> None:
-    """Do nothing."""
-
-
-def _ignore_changes(_kernel_id: str, _message: messages.ResourcesChanged) -> None:
-    """Do nothing."""
-
-
 class Links:
-    """All links of one bridge; an async context manager that owns their tasks.
+    """All links of one process; an async context manager that owns their tasks.
 
     Args:
         catalog: Receives the kernels' tools.
-        on_change: Called whenever the list of tools that clients see has changed.
-        on_resources: Called with a kernel's id when its link opens or ends, and with it the
-            kernel's resources.
         inspects: Whether the kernels' variables are offered.
     """
 
-    def __init__(
-        self,
-        catalog: Catalog,
-        *,
-        on_change: OnChange,
-        on_resources: OnResources = _ignore,
-        inspects: bool = False,
-    ) -> None:
+    def __init__(self, catalog: Catalog, *, inspects: bool = False) -> None:
         self._catalog = catalog
         self._inspects = inspects
-        self._on_resources = on_resources
-        self.replicas = Replicas(catalog)
-        """The kernels that run the same notebook."""
+        self.on_change: Callable[[], None] = lambda: None
+        """Called whenever the list of tools that clients see has changed."""
+        self.on_link: Callable[[Link], None] = lambda _link: None
+        """Called when a link has opened, and when it has ended."""
+        self.on_failure: Callable[[Record, LinkError], None] = lambda _record, _error: None
+        """Called when a live kernel cannot be linked, once for each reason."""
+        self.on_resource_changes: Callable[[str, messages.ResourcesChanged], None]
+        self.on_resource_changes = lambda _entry_id, _message: None
+        """Called when declared resources may have changed, with the id of the kernel's notebook in
+        the catalogue, and the kernel's message."""
         self._links: dict[str, Link] = {}
-        self._tell_change = on_change
+        """The open links, by the ids of their kernels."""
+        self._serving: dict[str, Link] = {}
+        """Those that calls go to, by the ids of their notebooks in the catalogue."""
         self._last_place = 0
         self._pending: set[str] = set()
         """Ids of the kernels that a task is trying to link."""
@@ -162,9 +147,6 @@ class Links:
         self._failures: dict[str, LinkError] = {}
         self._modified: dict[str, dict[str, float]] = {}
         """When each linked kernel's resources were last modified; see `messages.Tools.modified`."""
-        self.clients: Sequence[messages.ClientCount] = ()  # sent to every linked kernel
-        self.on_resource_changes: OnResourceChanges = _ignore_changes
-        """Called when a kernel's declared resources may have changed."""
         self._tasks: anyio.abc.TaskGroup
 
     @property
@@ -216,7 +198,7 @@ class Links:
                 self._expected[kernel.id] = Arrival(kernel.start)
         named = [(kernel.id, kernel.notebook, kernel.tools) for kernel in kernels]
         if self._catalog.set_kernels(named) and not is_first:
-            self._on_change()
+            self.on_change()
 
     async def wait_for_kernel(
         self,
@@ -225,6 +207,7 @@ class Links:
         *,
         errors: ErrorDetail,
         code: str | None = None,
+        guest: str = "",
     ) -> bool:
         """Start a tool's kernel if necessary, and wait until it has run the notebook's cells.
 
@@ -233,6 +216,7 @@ class Links:
             listener: Is told that the call waits.
             errors: What its caller gets of a failure.
             code: The digest of the code that may run; None: whatever its notebook has.
+            guest: The caller, unless it is the user.
 
         Returns:
             Whether it had to wait, so that the tool may have changed.
@@ -242,10 +226,11 @@ class Links:
         """
         arrival = self._expected.get(entry.kernel_id)
         if arrival is not None:
-            arrival.start(code)
+            arrival.start(code, guest)
             await self._wait_for_arrival(arrival, entry, listener, errors)
         if (link := self.find_own_link(entry)) is not None:
-            link.note_use()  # it must not be stopped before the call is sent
+            # It must not be stopped before the call is sent.
+            link.note_use(is_users=not guest)
         return arrival is not None
 
     @staticmethod
@@ -291,7 +276,7 @@ class Links:
         )
         self._note_arrival(kernel_id, StartFailure(text, text))
         if self._catalog.remove_kernel(kernel_id, why):
-            self._on_change()
+            self.on_change()
 
     def _note_arrival(self, kernel_id: str, failure: StartFailure | None = None) -> None:
         if (arrival := self._expected.pop(kernel_id, None)) is not None:
@@ -314,9 +299,9 @@ class Links:
             for record in current:
                 if record.id in self._links:
                     self._rename(self._links[record.id], record)
-                elif record.id not in self._pending:
+                elif record.id not in self._pending and not self._is_of_other_version(record):
                     # Reserve its place and name, which must not depend on who answers first.
-                    self._set_tools(record, messages.Tools(tools=[]))
+                    self._set_tools(record.id, record.name, messages.Tools(tools=[]))
                     self._pending.add(record.id)
                     self._first_attempts.add(record.id)
                     self._tasks.start_soon(self._link_when_ready, record)
@@ -332,33 +317,26 @@ class Links:
         self._tasks.start_soon(self._run_link, link, None)
 
     @asynccontextmanager
-    async def open_link(self, record: Record, on_end: OnEnd) -> AsyncIterator[Link]:
+    async def open_link(
+        self, record: Record, on_end: OnEnd, entry_id: str = ""
+    ) -> AsyncIterator[Link]:
         """Link one kernel for the block.
 
         Args:
             record: The kernel's record.
             on_end: Called when the kernel is gone. It must also update the catalogue.
+            entry_id: The id of its notebook in the catalogue, whose calls go to it from now on;
+                empty: that of its record.
 
         Raises:
             LinkError: The kernel does not answer, or refuses the connection.
         """
-        link = await self._connect(record)
+        link = await self._connect(record, entry_id)
         self._tasks.start_soon(self._run_link, link, on_end)
         try:
             yield link
         finally:
             link.close(_BRIDGE_ENDED)
-
-    def set_away(self, kernel_id: str, reason: str, *, is_final: bool = False) -> None:
-        """Remove a kernel's tools from the list until it is linked again; calls get the reason."""
-        if self.replicas.set_away(kernel_id, reason, is_final=is_final):
-            self._on_change()
-
-    def serve_replicas(self, notebook_id: str, kernel_ids: Sequence[str]) -> None:
-        """Send a notebook's calls to these kernels; see `Replicas.serve`."""
-        if self.replicas.serve(notebook_id, kernel_ids):
-            self._on_change()
-        self._note_arrival(notebook_id)
 
     async def call(
         self,
@@ -383,17 +361,23 @@ class Links:
         return result
 
     def find_own_link(self, entry: CatalogEntry) -> Link | None:
-        """Return the link to a tool's kernel; None if it has replicas, or is gone."""
-        return self._links.get(entry.kernel_id)  # with replicas, this is the notebook's id
+        """Return the link to a tool's kernel; None if it is gone."""
+        return self._serving.get(entry.kernel_id)
 
-    def find_link(self, entry: CatalogEntry, client: Any = None, key: str | None = None) -> Link:
-        """Return the link to the kernel that a call goes to; see `Replicas.choose`."""
-        own_link = self.find_own_link(entry)
-        if own_link is not None:
-            return own_link
-        return self.replicas.choose(entry, self._links, client, key)
+    def find_link(self, entry: CatalogEntry) -> Link:
+        """Return the link to a tool's kernel.
 
-    async def read_resource(self, uri: str, most: int | None = None) -> Resource:
+        Raises:
+            KernelGone: The kernel is gone.
+        """
+        link = self.find_own_link(entry)
+        if link is None:
+            raise KernelGone(_NO_LINK.format(name=entry.name))
+        return link
+
+    async def read_resource(
+        self, uri: str, most: int | None = None, *, guest: str = ""
+    ) -> Resource:
         """Return the content of a kernel's resource.
 
         Raises:
@@ -403,25 +387,22 @@ class Links:
         link = self._links.get(kernel_id or "")
         if link is None:
             raise UnknownResource(uri, kernel_id and _LOST_RESOURCE.format(uri=uri))
-        return await link.requests.read_resource(uri, most)
+        return await link.requests.read_resource(uri, most, guest=guest)
 
-    async def _connect(self, record: Record) -> Link:
-        # Reads `link.record` late: the notebook may have been renamed.
+    async def _connect(self, record: Record, entry_id: str = "") -> Link:
         link = Link(
             record,
-            lambda message: self._set_tools(link.record, message),
-            lambda message: self._note_resource_changes(record.id, message),
+            lambda message: self._take_tools(link, message),
+            lambda message: self._note_resource_changes(link, message),
             inspects=self._inspects,
         )
+        link.entry_id = entry_id or record.id
         await link.connect()
         self._last_place += 1
         link.place = self._last_place
-        self._links[record.id] = link
-        link.tell_clients(self.clients)
-        names = self._catalog.find_listed_names()
-        link.tell_names(names.get(self.replicas.find_entry_id(record.id), ()))
-        self._on_resources(record.id)
-        self._note_arrival(record.id)
+        self._links[record.id] = self._serving[link.entry_id] = link
+        self.on_link(link)
+        self._note_arrival(link.entry_id)
         return link
 
     def _rename(self, link: Link, record: Record) -> None:
@@ -430,14 +411,7 @@ class Links:
             return
         link.record = structs.replace(link.record, name=record.name, notebook=record.notebook)
         if self._catalog.rename_kernel(record.id, record.name):
-            self._on_change()
-
-    def _on_change(self) -> None:
-        """Announce the changed list of tools, and tell kernels the names in it."""
-        self._tell_change()
-        names = self._catalog.find_listed_names()
-        for kernel_id, link in self._links.items():
-            link.tell_names(names.get(self.replicas.find_entry_id(kernel_id), ()))
+            self.on_change()
 
     async def _link_when_ready(self, record: Record) -> None:
         """Link a live kernel, retrying while it is alive and does not answer."""
@@ -472,6 +446,11 @@ class Links:
         self._failures[record.id] = error
         if previous is None or str(previous) != str(error):
             logger.warning("%s", error)
+            self.on_failure(record, error)
+
+    def _is_of_other_version(self, record: Record) -> bool:
+        """Return whether it is known that a kernel speaks another version, as it always will."""
+        return isinstance(self._failures.get(record.id), VersionMismatch)
 
     async def _run_link(self, link: Link, on_end: OnEnd | None) -> None:
         reason = None
@@ -480,7 +459,7 @@ class Links:
             is_newest = self._drop(link)
             is_forgotten = on_end is None and is_newest  # together with its tools
             if is_forgotten and self._catalog.remove_kernel(link.record.id, link.explain_end()):
-                self._on_change()
+                self.on_change()
             with anyio.move_on_after(END_LIMIT):
                 if on_end is None:
                     await link.wait_for_death()
@@ -495,16 +474,18 @@ class Links:
 
     def _drop(self, link: Link) -> bool:
         """Forget a link, and return whether it was the kernel's newest."""
+        if self._serving.get(link.entry_id) is link:
+            del self._serving[link.entry_id]
         if self._links.get(link.record.id) is not link:
             return False
         del self._links[link.record.id]
         self._modified.pop(link.record.id, None)
-        self._on_resources(link.record.id)
+        self.on_link(link)
         return True
 
-    def _note_resource_changes(self, kernel_id: str, message: messages.ResourcesChanged) -> None:
-        self._modified.setdefault(kernel_id, {}).update(message.modified)
-        self.on_resource_changes(kernel_id, message)
+    def _note_resource_changes(self, link: Link, message: messages.ResourcesChanged) -> None:
+        self._modified.setdefault(link.record.id, {}).update(message.modified)
+        self.on_resource_changes(link.entry_id, message)
 
     def find_modified(self, entry: CatalogEntry, uri: str) -> float | None:
         """Return when a resource was last modified, in seconds since the epoch, if it is known.
@@ -513,14 +494,19 @@ class Links:
             entry: The resource, or its template.
             uri: The URI as the notebook knows it.
         """
-        times = [
-            times[uri]
-            for kernel_id, times in self._modified.items()
-            if uri in times and self.replicas.find_entry_id(kernel_id) == entry.kernel_id
-        ]
-        return max(times, default=None)
+        link = self.find_own_link(entry)
+        return None if link is None else self._modified.get(link.record.id, {}).get(uri)
 
-    def _set_tools(self, record: Record, message: messages.Welcome | messages.Tools) -> None:
+    def _take_tools(self, link: Link, message: messages.Welcome | messages.Tools) -> None:
+        record = link.record  # now: the notebook may have been renamed
         self._modified[record.id] = dict(message.modified)
-        if self.replicas.take_tools(record, message):
-            self._on_change()
+        is_replaced = self._links.get(record.id) is link is not self._serving.get(link.entry_id)
+        if not is_replaced:
+            self._set_tools(link.entry_id, record.name, message)
+
+    def _set_tools(
+        self, entry_id: str, notebook: str, message: messages.Welcome | messages.Tools
+    ) -> None:
+        tools, missing = message.tools, message.missing
+        if self._catalog.set_kernel(entry_id, notebook=notebook, tools=tools, missing=missing):
+            self.on_change()

@@ -26,19 +26,10 @@ class Listener:
 
     progress: Callable[[messages.Progress], Awaitable[None]] | None = None
     """Receives the newest progress; None if the client does not want any."""
-    may_become_task: bool = False
-    """Whether the call may become a task, whose progress anybody with its id may request."""
-    is_shown: bool = False
-    """Whether a live view may show the progress of the call."""
     log: Callable[[messages.Log], Awaitable[None]] | None = None
     """Receives log messages; None if the client does not want any."""
     log_level: str | None = None
     """The least severe level that the client wants; None for no log messages."""
-
-    @property
-    def wants_progress(self) -> bool:
-        """Whether the kernel should send progress."""
-        return self.progress is not None or self.may_become_task or self.is_shown
 
 
 NO_LISTENER = Listener()
@@ -75,12 +66,6 @@ class RunningCall:
         """The oldest and the newest progress that the listener has not received."""
         self._logs: deque[messages.Log] = deque(maxlen=MAX_LOGS)
         self._logs_left_out = 0
-        self.last_progress: messages.Progress | None = None
-        """The newest progress; None if there was none."""
-        self.reports = 0
-        """How often there was progress."""
-        self._watchers: set[asyncio.Event] = set()
-        """Set when there is progress, when the call becomes a task, and when it ends."""
         self._news = asyncio.Event()
         self.questions: dict[int, messages.Ask] = {}
         """The open questions by number, oldest first."""
@@ -101,11 +86,9 @@ class RunningCall:
         self._is_task_told = False
         """Whether `follow` has raised `BecameTask`."""
         self.is_cancelled = False
-        """Whether the bridge has sent a `Cancel` or `LeaveCall`."""
-        self.is_kept = False
-        """Whether it may continue when its client gives it up."""
-        self.is_on_main_thread = False
-        """Whether it occupies the kernel's main thread while it runs."""
+        """Whether the bridge has sent a `Cancel`."""
+        self.may_become_task = False
+        """Whether it becomes a task if it takes long."""
         self.refuses_arguments = False
         """Whether it failed because its arguments do not fit."""
         self.stopped: str | None = None
@@ -143,21 +126,6 @@ class RunningCall:
             else:
                 await self._news.wait()
 
-    async def wait_for_report(self, seen: int) -> None:
-        """Wait until `reports` differs from `seen`, or the call has ended or become a task."""
-        watcher = asyncio.Event()
-        self._watchers.add(watcher)
-        try:
-            while self.reports == seen and self.task is None and not self._result.done():
-                watcher.clear()
-                await watcher.wait()
-        finally:
-            self._watchers.remove(watcher)
-
-    def _tell_watchers(self) -> None:
-        for watcher in self._watchers:
-            watcher.set()
-
     def _next_log(self) -> messages.Log:
         """Return the next log message for the client, or a notice about dropped ones."""
         if not self._logs_left_out:
@@ -184,28 +152,16 @@ class RunningCall:
             owner: The task's owner.
         """
         if not self._result.done():
-            self._send(messages.KeepCall(id=self.id, keep=messages.Keep(owner=owner)))
+            self._send(messages.KeepCall(id=self.id, owner=owner))
 
     def cancel(self, reason: str) -> None:
         """Cancel the call unless it has ended or become a task that its client knows.
 
-        Does nothing the second time. If the call has ended, the kernel is told that its result
-        is not needed.
+        Does nothing the second time.
         """
-        if self._result.done():
-            self.leave()
-        elif not self.is_cancelled and not self._is_task_told:
+        if not self._result.done() and not self.is_cancelled and not self._is_task_told:
             self.is_cancelled = True
             self._send(messages.Cancel(id=self.id, reason=reason))
-
-    def leave(self) -> None:
-        """Tell the kernel that the client no longer waits for a kept call; never stops it.
-
-        If it has ended, the kernel keeps the unread result for the same call.
-        """
-        if self.is_kept and not self._is_task_told and not self.is_cancelled:
-            self.is_cancelled = True
-            self._send(messages.LeaveCall(id=self.id))
 
     def cancel_on_error(self) -> AbstractContextManager[None]:
         """Return a block that cancels the call if an exception or a cancellation leaves it."""
@@ -223,12 +179,8 @@ class RunningCall:
                 self.end(content_blocks.unpack_result(message, attachments))
             case messages.TaskState():
                 self.task = message.task
-                self._tell_watchers()
             case messages.Progress():
                 self._progress[1:] = [message]
-                self.last_progress = message.follow(self.last_progress)
-                self.reports += 1
-                self._tell_watchers()
             case messages.Log():
                 self._logs_left_out += len(self._logs) == MAX_LOGS
                 self._logs.append(message)
@@ -248,7 +200,6 @@ class RunningCall:
         else:
             self._result.set_result(outcome)
         self._news.set()
-        self._tell_watchers()
         if self.on_end is not None:
             self.on_end(outcome)
 

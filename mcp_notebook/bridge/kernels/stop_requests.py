@@ -12,7 +12,7 @@ from mcp_notebook.errors import FrameError, LinkError
 from mcp_notebook.wire import messages
 from mcp_notebook.wire.frames import FrameProtocol
 
-_BY = "you, with `mcp-notebook call --stop`"
+_BY = "you, with `mcp-notebook stop`"
 """Who stops calls here, for the notebook's author."""
 STOP_TIMEOUT = 10.0
 """Seconds that a kernel has to report the end of a call; it waits two for unresponsive code."""
@@ -38,22 +38,17 @@ async def stop_call(record: Record, number: int, reason: str) -> messages.CallSt
         reason: A sentence for the client that made the call.
 
     Raises:
-        LinkError: The kernel does not answer, refuses the connection, or is too old.
+        LinkError: The kernel does not answer, or refuses the connection.
     """
     greeting = await greet(record)
     try:
-        if not greeting.welcome.stops_calls:
-            raise LinkError(
-                f"The mcp-notebook in the kernel of {record.name!r} is too old to stop calls on "
-                "request. Interrupt the kernel, or upgrade mcp-notebook there and restart it."
-            )
         greeting.connection.send(messages.StopCall(id=1, number=number, reason=reason, by=_BY))
         async with asyncio.timeout(STOP_TIMEOUT):
             return await _read_answer(record, greeting.connection)
     except (TimeoutError, FrameError, OSError) as error:
         raise LinkError(
             f"The kernel of {record.name!r} did not report whether the call ended ({error!r}). "
-            "`mcp-notebook call --stop` lists the calls that are still running."
+            "`mcp-notebook stop` lists the calls that are still running."
         ) from None
     finally:
         greeting.connection.transport.close()

@@ -15,10 +15,10 @@ from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.server.lists.declared_resources import MAX_SHOWN
-from mcp_notebook.bridge.server.protocol.client_request import find_caller
-from mcp_notebook.bridge.server.protocol.protocol_error import INVALID_PARAMS, ProtocolError
-from mcp_notebook.bridge.server.protocol.result_forms import replace_surrogates
+from mcp_notebook.bridge.server.forms.result_forms import replace_surrogates
+from mcp_notebook.bridge.server.resources.declared_resources import MAX_SHOWN
+from mcp_notebook.bridge.server.sessions.client_request import find_caller
+from mcp_notebook.bridge.server.sessions.protocol_error import INVALID_PARAMS, ProtocolError
 from mcp_notebook.errors import CallError, KernelGone, UnknownTool
 from mcp_notebook.text.wording import list_close_words, shorten
 
@@ -41,7 +41,7 @@ class Completion:
         tools: PermittedTools,
         links: Links,
         default_caller: Caller,
-        ready: Callable[[], Awaitable[None]] | None,
+        ready: Callable[[], Awaitable[None]],
     ) -> None:
         self._tools = tools
         self._ready = ready
@@ -59,12 +59,13 @@ class Completion:
         caller = find_caller(ctx, self._default_caller)
         known = {} if params.context is None else params.context.arguments or {}
         typed = params.argument
-        if self._ready is not None:
-            await self._ready()
+        await self._ready()
         try:
             entry = self._find(caller, params.ref)
             requests = self._links.find_link(entry).requests
-            found = await requests.complete(entry.tool.name, typed.name, typed.value, known)
+            found = await requests.complete(
+                entry.tool.name, typed.name, typed.value, known, guest=caller.guest
+            )
         except KernelGone:
             return types.CompleteResult(completion=types.Completion(values=[]))
         except CallError as error:

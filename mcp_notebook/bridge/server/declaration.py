@@ -8,14 +8,14 @@ from typing import Any
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from mcp_notebook._version import __version__
-from mcp_notebook.bridge.server.lists.skills import SKILL_SETTINGS
-from mcp_notebook.bridge.server.protocol.client_profile import (
+from mcp_notebook.bridge.server.resources.skills import SKILL_SETTINGS
+from mcp_notebook.bridge.server.sessions.client_profile import (
     SKILLS_EXTENSION,
     TASKS_EXTENSION,
     VIEW_EXTENSION,
 )
 
-SERVER_INFO = {"name": "mcp-notebook", "title": "Jupyter notebooks", "version": __version__}
+SERVER_INFO = {"name": "mcp-notebook", "title": "Notebooks", "version": __version__}
 """The server's ``serverInfo``."""
 ABOUT = (
     "The tools of the user's live Jupyter notebooks: each runs in the notebook's kernel and sees "
@@ -28,7 +28,9 @@ NO_TOOLS = (
 )
 
 
-def list_capabilities(protocol_version: str | None = None) -> dict[str, Any]:
+def list_capabilities(
+    protocol_version: str | None = None, *, hears_of_changes: bool = True
+) -> dict[str, Any]:
     """Return the capabilities that the server declares, in MCP's form.
 
     This differs from the SDK's own declaration. It declares ``listChanged`` to clients of the
@@ -36,9 +38,10 @@ def list_capabilities(protocol_version: str | None = None) -> dict[str, Any]:
 
     Args:
         protocol_version: The client's; None: a version of the handshake era.
+        hears_of_changes: Whether the client is notified of changes of lists.
     """
-    lists = {"listChanged": True}
-    resources = {"listChanged": True, "subscribe": True}
+    lists = {"listChanged": hears_of_changes}
+    resources = {**lists, "subscribe": True}
     capabilities: dict[str, Any] = {"logging": {}, "prompts": lists, "resources": resources}
     capabilities |= {"tools": lists, "completions": {}}
     if protocol_version in MODERN_PROTOCOL_VERSIONS:

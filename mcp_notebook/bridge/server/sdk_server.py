@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol, cast
 
-from mcp_notebook.bridge.server.protocol import sdk_import  # noqa: F401
+from mcp_notebook.bridge.server.sessions import sdk_import  # noqa: F401
 
 # isort: split
 import mcp_types as types
@@ -25,29 +25,29 @@ from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.server.calls.gates import CallParams
 from mcp_notebook.bridge.server.calls.tool_calls import ToolCalls
 from mcp_notebook.bridge.server.completion import Completion
-from mcp_notebook.bridge.server.connected_clients import ConnectedClients
 from mcp_notebook.bridge.server.declaration import SERVER_INFO, list_capabilities
-from mcp_notebook.bridge.server.lists.change_notices import ChangeNotices
-from mcp_notebook.bridge.server.lists.notification_streams import OpenStreams
-from mcp_notebook.bridge.server.lists.pages import LIST_METHODS, Page
-from mcp_notebook.bridge.server.lists.resource_subscriptions import ResourceSubscriptions
-from mcp_notebook.bridge.server.lists.resources import ResourceRequests
-from mcp_notebook.bridge.server.lists.skill_requests import SkillRequests
-from mcp_notebook.bridge.server.protocol.client_request import (
+from mcp_notebook.bridge.server.forms.accommodations import find_accommodation
+from mcp_notebook.bridge.server.forms.result_forms import (
+    make_call_result,
+    make_prompt_result,
+    make_resource_result,
+)
+from mcp_notebook.bridge.server.listing.change_notices import ChangeNotices
+from mcp_notebook.bridge.server.listing.notification_streams import OpenStreams
+from mcp_notebook.bridge.server.listing.pages import LIST_METHODS, Page
+from mcp_notebook.bridge.server.resources.resource_subscriptions import ResourceSubscriptions
+from mcp_notebook.bridge.server.resources.resources import ResourceRequests
+from mcp_notebook.bridge.server.resources.skill_requests import SkillRequests
+from mcp_notebook.bridge.server.sessions.client_profile import read_profile
+from mcp_notebook.bridge.server.sessions.client_request import (
     ClientRequest,
     find_caller,
     read_request,
 )
-from mcp_notebook.bridge.server.protocol.client_sessions import ClientSessions, find_session
-from mcp_notebook.bridge.server.protocol.protocol_error import INTERNAL_ERROR, ProtocolError
-from mcp_notebook.bridge.server.protocol.result_forms import (
-    make_call_result,
-    make_prompt_result,
-    make_resource_result,
-    restore_null,
-)
+from mcp_notebook.bridge.server.sessions.client_sessions import ClientSessions, find_session
+from mcp_notebook.bridge.server.sessions.connected_clients import ConnectedClients
+from mcp_notebook.bridge.server.sessions.protocol_error import INTERNAL_ERROR, ProtocolError
 from mcp_notebook.bridge.server.tasks.forms import TaskForm
-from mcp_notebook.bridge.server.tasks.notices import TaskNotices
 from mcp_notebook.bridge.server.tasks.requests import TaskRequests
 from mcp_notebook.bridge.server.tasks.tasks import Tasks
 from mcp_notebook.errors import CallError
@@ -87,7 +87,6 @@ class Parts(Protocol):
 def build(server: Parts) -> Server[Any]:
     """Build the SDK's server from our parts."""
     handlers = _Handlers(server)
-    notices = TaskNotices(server.tasks, server.changes.listen, server.default_caller)
     built = _DeclaringServer(
         SERVER_INFO["name"],
         version=SERVER_INFO["version"],
@@ -105,7 +104,7 @@ def build(server: Parts) -> Server[Any]:
         on_list_prompts=handlers.list_prompts,
         on_get_prompt=handlers.get_prompt,
         on_completion=server.completion.complete,
-        on_subscriptions_listen=partial(server.open_streams.listen, notices.listen),
+        on_subscriptions_listen=partial(server.open_streams.listen, server.changes.listen),
     )
     # Without the default middleware: its spans take a tenth of a call's time, and lack the notebook
     # and the outcome. `CallTracer` makes the spans of calls.
@@ -199,17 +198,14 @@ class _Handlers:
         return cast("types.GetPromptResult | types.InputRequiredResult", answer)  # never a task
 
     async def fill_in(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
-        """Add what the SDK cannot: the lists, the instructions, and results that are null.
-
-        The lists and the instructions depend on the caller.
-        """
+        """Add what the SDK cannot: the lists and the instructions, which depend on the caller."""
         result = await call_next(ctx)
         if isinstance(result, dict):
-            if ctx.method == "tools/call":
-                return restore_null(result)
             if "instructions" in result:
                 caller = find_caller(ctx, self._server.default_caller)
                 result["instructions"] = await self._server.write_instructions(caller)
+                if ctx.method == "initialize" and not _hears_of_changes(ctx.params):
+                    result["capabilities"] = list_capabilities(hears_of_changes=False)
             elif ctx.method in LIST_METHODS:
                 await self._fill_in_list(ctx, result)
         return result
@@ -260,6 +256,12 @@ class _Handlers:
     ) -> types.EmptyResult:
         self._server.calls.set_log_level(find_session(ctx), params.level)
         return types.EmptyResult()
+
+
+def _hears_of_changes(params: Any) -> bool:
+    """Return whether a client is notified of changes, by the parameters of its `initialize`."""
+    profile = read_profile(params["protocolVersion"], params["clientInfo"], params["capabilities"])
+    return profile is None or find_accommodation(profile).hears_of_changes
 
 
 class _DeclaringServer(Server[Any]):

@@ -7,9 +7,11 @@ are answered without the SDK (`transports.fast_path`), all others by the SDK's s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Sequence
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
 
 import anyio
 
@@ -17,6 +19,7 @@ from mcp_notebook.bridge.access.caller import CURRENT_CALLER, OWNER, Caller
 from mcp_notebook.bridge.access.caller_limits import RateLimits
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.kernels.catalog import Catalog
+from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.calls.call_starter import CallStarter
 from mcp_notebook.bridge.server.calls.gates import (
@@ -32,32 +35,85 @@ from mcp_notebook.bridge.server.calls.gates import (
 )
 from mcp_notebook.bridge.server.calls.tool_calls import ToolCalls
 from mcp_notebook.bridge.server.completion import Completion
-from mcp_notebook.bridge.server.connected_clients import ConnectedClients, tell_kernels
 from mcp_notebook.bridge.server.consent.ask_consent import Consent
 from mcp_notebook.bridge.server.consent.policy import ASK_FOR_CONFIRM, ConsentPolicy
 from mcp_notebook.bridge.server.declaration import ABOUT, NO_TOOLS
-from mcp_notebook.bridge.server.lists import meta_tools
-from mcp_notebook.bridge.server.lists.call_progress import CallProgress
-from mcp_notebook.bridge.server.lists.change_notices import ChangeNotices
-from mcp_notebook.bridge.server.lists.notification_streams import OpenStreams
-from mcp_notebook.bridge.server.lists.pages import Page
-from mcp_notebook.bridge.server.lists.resource_notices import ResourceNotices
-from mcp_notebook.bridge.server.lists.resource_subscriptions import ResourceSubscriptions
-from mcp_notebook.bridge.server.lists.resources import ResourceRequests
-from mcp_notebook.bridge.server.lists.tool_lists import ToolLists
-from mcp_notebook.bridge.server.lists.tool_search import ToolSearch
-from mcp_notebook.bridge.server.protocol.accommodations import ResultAdapter
-from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
-from mcp_notebook.bridge.server.protocol.client_sessions import ClientSessions
-from mcp_notebook.bridge.server.tasks.tasks import NO_TASKS, TaskPolicy, Tasks
+from mcp_notebook.bridge.server.forms.accommodations import ResultAdapter
+from mcp_notebook.bridge.server.listing.change_notices import ChangeNotices
+from mcp_notebook.bridge.server.listing.notification_streams import OpenStreams
+from mcp_notebook.bridge.server.listing.pages import Page
+from mcp_notebook.bridge.server.listing.tool_lists import ToolLists
+from mcp_notebook.bridge.server.own_tools import meta_tools
+from mcp_notebook.bridge.server.own_tools.tool_search import ToolSearch
+from mcp_notebook.bridge.server.resources.resource_notices import ResourceNotices
+from mcp_notebook.bridge.server.resources.resource_subscriptions import ResourceSubscriptions
+from mcp_notebook.bridge.server.resources.resources import ResourceRequests
+from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
+from mcp_notebook.bridge.server.sessions.client_sessions import ClientSessions
+from mcp_notebook.bridge.server.sessions.connected_clients import ConnectedClients
+from mcp_notebook.bridge.server.tasks.tasks import Tasks
 from mcp_notebook.bridge.telemetry.call_events import CallObserver
 from mcp_notebook.errors import CallError
 from mcp_notebook.settings.limits import DEFAULT_LIMITS, Limits
-from mcp_notebook.settings.settings import MetaTools
+from mcp_notebook.settings.settings import MetaTools, Settings
 from mcp_notebook.wire import messages
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel.server import Server
+
+_REQUESTS_FOR_CALL = 2
+"""A caller may send as many requests of any kind for each call that it may make."""
+
+
+async def _go_on() -> None:
+    """Wait for nothing: the first tools are known."""
+
+
+async def _are_known() -> bool:
+    return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstTools:
+    """How requests wait for the first tools, if these need time to appear."""
+
+    ready: Callable[[], Awaitable[None]] = _go_on
+    """Waits until they can be expected."""
+    can_list: Callable[[], Awaitable[None]] | None = None
+    """Waits until the first list can be answered, perhaps earlier; None: `ready`."""
+    settled: Callable[[], Awaitable[bool]] = _are_known
+    """Waits a moment for them, and returns whether they are known now."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerOptions:
+    """What a server offers, and to how many."""
+
+    consent: ConsentPolicy = ASK_FOR_CONFIRM
+    """Which calls need a person's consent."""
+    runs_notebooks: bool = False
+    """Whether notebooks may be listed that have to run first."""
+    meta_tools: MetaTools = False
+    """Also offer the tools of `own_tools.meta_tools`, under reserved names; "only": list no
+    others."""
+    page_size: int | None = None
+    """Tools, or resources, on one page of a list. None: all tools, and the default number of
+    resources."""
+    limits: Limits = DEFAULT_LIMITS
+    """Limits of requests and calls."""
+    task_after: float = math.inf
+    """Seconds after which a call that still runs becomes a task."""
+
+    @classmethod
+    def from_settings(cls, settings: Settings, *, runs_notebooks: bool = False) -> Self:
+        """Return the options in the settings."""
+        return cls(
+            consent=ConsentPolicy.from_settings(settings),
+            runs_notebooks=runs_notebooks,
+            meta_tools=settings.meta_tools,
+            limits=settings,
+            task_after=settings.task_after,
+        )
 
 
 class NotebookServer:
@@ -66,68 +122,49 @@ class NotebookServer:
     Args:
         catalog: The tools, kept up to date by the links.
         links: The links to the kernels, which run the calls and read the resources.
-        ready: Waits until the first tools can be expected, if they need time to appear.
-        settled: Waits a moment for the first tools, and returns whether they are known now; None:
-            they are.
-        can_list: Waits until the first list can be answered, perhaps earlier; None: `ready`.
+        options: What it offers.
+        first_tools: How requests wait for the first tools.
         default_caller: The caller if the transport does not name one.
         observers: Notified of the start and the end of each call.
-        consent: Which calls need a person's consent.
-        runs_notebooks: Whether notebooks may be listed that have to run first.
-        with_meta_tools: Also offer the tools of `bridge.lists.meta_tools`, under reserved names;
-            "only": list no others.
-        page_size: Tools, or resources, on one page of a list. None: all tools, and the default
-            number of resources.
-        limits: Limits of requests and calls.
-        tasks: Which calls outlive their clients.
     """
 
-    def __init__(  # noqa: PLR0913 - one for each option
+    def __init__(  # noqa: PLR0913 - its parts need each
         self,
         catalog: Catalog,
         links: Links,
+        options: ServerOptions,
         *,
-        ready: Callable[[], Awaitable[None]] | None = None,
-        settled: Callable[[], Awaitable[bool]] | None = None,
-        can_list: Callable[[], Awaitable[None]] | None = None,
+        first_tools: FirstTools = FirstTools(),
         default_caller: Caller = OWNER,
         observers: Sequence[CallObserver] = (),
-        consent: ConsentPolicy = ASK_FOR_CONFIRM,
-        runs_notebooks: bool = False,
-        with_meta_tools: MetaTools = False,
-        page_size: int | None = None,
-        limits: Limits = DEFAULT_LIMITS,
-        tasks: TaskPolicy = NO_TASKS,
     ) -> None:
-        own = meta_tools.list_offered(with_meta_tools)
-        own_names = {tool.name for tool in (*own, meta_tools.READER)}
-        if runs_notebooks:
-            own_names.add(meta_tools.RUN)
-        catalog.reserve(own_names)
+        ready, limits = first_tools.ready, options.limits
+        page_size, with_meta_tools = options.page_size, options.meta_tools
+        self._catalog = catalog
         self._links = links
-        self._settled = settled
+        self._client_counts: Sequence[messages.ClientCount] = ()
+        self._settled = first_tools.settled
         self.default_caller = default_caller
         """The caller if the transport does not name one."""
         self.tools = PermittedTools(catalog)
         """The tools, as callers see them."""
         self.request_rates = RateLimits(
             "requests",
-            per_caller=limits.max_caller_requests_per_minute,
-            in_all=limits.max_requests_per_minute,
+            per_caller=_REQUESTS_FOR_CALL * limits.max_caller_calls_per_minute,
         )
         """Used by transports to count requests: over HTTP before reading them."""
         self._about = f"{ABOUT} {meta_tools.describe_offered(with_meta_tools)}".rstrip()
-        list_seen = self._list_others if with_meta_tools == "only" else self.tools.list_entries
+        lists_others = with_meta_tools != "only"
+        list_seen = self.tools.list_entries if lists_others else self._list_others
         self.changes = ChangeNotices(list_seen, default_caller)
         """Notifies clients that the list of tools has changed."""
         self.open_streams = OpenStreams(limits, default_caller)
         self.resource_notices = ResourceNotices(self.changes)
-        """Notifies clients of resources; told when a kernel was linked or unlinked."""
+        """Notifies clients of resources."""
         self.completion = Completion(self.tools, links, default_caller, ready)
         """Completes arguments of prompts and of templates."""
-        self.clients = ConnectedClients(default_caller, partial(tell_kernels, links))
+        self.clients = ConnectedClients(default_caller, self._note_clients)
         self.sessions = ClientSessions()
-        progress = CallProgress(links)
         self.resources = ResourceRequests(
             links,
             self.resource_notices,
@@ -135,54 +172,71 @@ class NotebookServer:
             default_caller=default_caller,
             ready=ready,
             page_size=page_size,
-            progress=progress,
             observers=observers,
         )
         """Answers requests for resources."""
         self.subscriptions = ResourceSubscriptions(
-            self.changes, self.resources.declared, default_caller, links.replicas.find_entry_id
+            self.changes, self.resources.declared, default_caller
         )
         """Tells clients of changes of single resources."""
-        self.changes.on_subscription = self.subscriptions.note_declaration
-        links.on_resource_changes = self.subscriptions.note_kernel_change
         results = ResultAdapter(
             self.tools, self.resources.note_result, with_meta_tools=with_meta_tools
         )
+        own = meta_tools.list_offered(with_meta_tools)
         self.lists = ToolLists(
             self.tools,
             results,
             own,
             page_size,
-            can_list or ready,
-            lists_others=with_meta_tools != "only",
+            first_tools.can_list or ready,
+            lists_others=lists_others,
         )
         """Answers requests for the list of tools."""
-        self.tasks = Tasks(
-            links, tasks, results.adapt, ready=ready, with_meta_tools=with_meta_tools
-        )
+        self.tasks = Tasks(links, options.task_after, results.adapt, ready=ready)
         """The tasks of the clients."""
-        self._consent = Consent(consent, links, self.tools)
+        self._consent = Consent(options.consent, links, self.tools)
         self._room = Room(limits)
-        self._tool_gate = ToolGate(
-            self.tools, ready, ToolSearch(self.tools), frozenset(own_names), NO_TOOLS
-        )
-        gates = (
-            RateGate(limits),
-            self._tool_gate,
-            StartGate(self.tools, links),
-            SizeGate(limits),
-            self._room,
-        )
+        self._tool_gate = self._make_tool_gate(ready, own, runs_notebooks=options.runs_notebooks)
         self.calls = ToolCalls(
-            CallStarter(links, self.tools, Gates(gates, self._choose_gates), self._room, observers),
+            CallStarter(links, self.tools, self._make_gates(limits), self._room, observers),
             results=results,
             changes=self.changes,
             tasks=self.tasks,
             resources=self.resources,
-            progress=progress,
-            sessions=self.sessions,
         )
         """Answers calls of tools."""
+        self._hear(links)
+
+    def _make_tool_gate(
+        self,
+        ready: Callable[[], Awaitable[None]],
+        own: Sequence[messages.ToolInfo],
+        *,
+        runs_notebooks: bool,
+    ) -> ToolGate:
+        """Reserve the names of the bridge's own tools, and return the gate that finds all tools."""
+        names = {tool.name for tool in (*own, meta_tools.READER, meta_tools.RESULTS)}
+        if runs_notebooks:
+            names.add(meta_tools.RUN)
+        self._catalog.reserve(names)
+        return ToolGate(self.tools, ready, ToolSearch(self.tools), frozenset(names), NO_TOOLS)
+
+    def _make_gates(self, limits: Limits) -> Gates:
+        gates = (
+            RateGate(limits),
+            self._tool_gate,
+            StartGate(self.tools, self._links),
+            SizeGate(),
+            self._room,
+        )
+        return Gates(gates, self._choose_gates)
+
+    def _hear(self, links: Links) -> None:
+        """Have clients notified of what the links report."""
+        self.changes.on_subscription = self.subscriptions.note_declaration
+        links.on_change = self.note_change
+        links.on_link = self._note_link
+        links.on_resource_changes = self.subscriptions.note_kernel_change
 
     def _list_others(self, caller: Caller, kind: messages.Kind) -> Sequence[object]:
         """Return the prompts or resources that a caller sees; no tools: that list never changes."""
@@ -193,8 +247,8 @@ class NotebookServer:
         gates: list[Gate] = []
         if tool.requires:
             gates.append(CapabilityGate())
-        if self.tasks.may_keep(tool):
-            gates.append(TaskGate(self.tasks.find_keep))
+        if tool.kind == "tool" and tool.task is not None:
+            gates.append(TaskGate())
         if self._consent.applies_to(tool):
             gates += [self._consent, self._room]  # again, because the answer takes its time
         return gates
@@ -208,7 +262,7 @@ class NotebookServer:
 
     async def write_instructions(self, caller: Caller) -> str:
         """Return the instructions for a caller's model: the purpose of the server."""
-        are_known = self._settled is None or await self._settled()
+        are_known = await self._settled()
         has_any = self.tools.list_entries(caller) or self.tools.list_entries(caller, "notebook")
         return self._about if has_any or not are_known else f"{self._about} {NO_TOOLS}"
 
@@ -247,6 +301,23 @@ class NotebookServer:
         """Note that the list of tools has changed; clients are notified soon."""
         self.changes.note_change()
         self.subscriptions.note_declarations()
+        self._tell_kernels()
+
+    def _note_link(self, link: Link) -> None:
+        """Note that a kernel was linked or unlinked."""
+        self.resource_notices.note_kernel(link.record.id)
+        self._tell_kernels()
+
+    def _note_clients(self, clients: Sequence[messages.ClientCount]) -> None:
+        self._client_counts = clients
+        self._tell_kernels()
+
+    def _tell_kernels(self) -> None:
+        """Tell the kernels, for display, of the clients and of tools that have other names."""
+        names = self._catalog.find_listed_names()
+        for link in self._links.open_links:
+            listed = names.get(link.entry_id, [])
+            link.tell_clients(messages.Clients(clients=[*self._client_counts], names=listed))
 
     async def announce_changes(self, first: Callable[[], Awaitable[None]] | None = None) -> None:
         """Notify clients of new lists and kernels of clients, once for each burst; runs forever.

@@ -5,7 +5,7 @@ Face:
 - `call_events`: `CallStart`, `CallEnd`, `CallRefusal`, and `CallObserver`, which receives them.
 - `call_tracer.CallTracer`: the span of each call.
 - `metrics.Metrics`: the metrics of a bridge; `prometheus_page` exports them.
-- `audit_log`: the observer that writes the audit log. `audit_records` makes the line of each call;
+- `audit_log`: the observer that writes the audit log. `audit_records` makes the lines of each call;
   `audit_file` writes and reads the files. The command that shows the log uses both.
 
 Threads: everything runs on the bridge's event loop, except writing the audit log (`audit_log`,

@@ -36,15 +36,12 @@ class CallStart:
     """The tool's name in the kernel."""
     tool_kind: messages.Kind = "tool"
     """Whether `tool` is the name of a tool, or of a prompt or a resource."""
-    arguments: dict[str, Any] | bytes
-    """The arguments; if large, as the client's JSON."""
+    arguments: dict[str, Any]
+    """The arguments."""
     input_schema: dict[str, Any]
     """The tool's input schema, which marks secrets."""
     is_from_view: bool = False
     """Whether a person made the call in a live view, as its page says."""
-    may_have_escapes: bool = True
-    """Whether strings in the arguments may contain characters that JSON escapes; non-ASCII ones
-    are checked separately."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,8 +53,8 @@ class CallEnd:
     seconds: float
     """The duration of the call, as measured by the bridge."""
     queue_seconds: float | None = None
-    """How long it waited for its turn in the kernel; None if the kernel is gone or too old to
-    report it."""
+    """How long it waited for its turn in the kernel; None if it did not wait, or if the kernel is
+    gone."""
     run_seconds: float | None = None
     """How long it then ran, including waits for an executor's worker or for an answer."""
     error: str | None = None
@@ -89,7 +86,7 @@ class CallRefusal:
     """The id of the kernel's record; None if no tool was found."""
     notebook: str | None = None
     """The notebook's part of the tool's full name."""
-    arguments: dict[str, Any] | bytes | None = None
+    arguments: dict[str, Any] | None = None
     """See `CallStart.arguments`; None if no tool was found."""
     input_schema: dict[str, Any] = field(default_factory=dict)
     """See `CallStart.input_schema`."""

@@ -6,10 +6,9 @@ unknown (404), and the client initializes again, as MCP prescribes. An open stre
 uses a session, even if its client has disconnected.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Self
+from typing import Any, Self
 
 import anyio
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
@@ -17,23 +16,18 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
-from mcp_notebook.bridge.server.protocol.client_request import HANG_UP_KEY
-from mcp_notebook.bridge.server.protocol.client_sessions import MAX_INITIALIZE, TOO_LONG
-from mcp_notebook.bridge.server.protocol.protocol_error import (
+from mcp_notebook.bridge.server.server import NotebookServer
+from mcp_notebook.bridge.server.sessions.client_sessions import MAX_INITIALIZE, TOO_LONG
+from mcp_notebook.bridge.server.sessions.protocol_error import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
     ProtocolError,
 )
-from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.telemetry.metrics import Reading
 from mcp_notebook.bridge.transports.fast_path.plain_answers import is_short_way_open
 from mcp_notebook.bridge.transports.fast_path.plain_http import PlainHttp
 from mcp_notebook.bridge.transports.json_responses import prefer_json
-from mcp_notebook.bridge.transports.large_requests import (
-    detach_large_arguments,
-    read_body,
-    replay,
-)
+from mcp_notebook.bridge.transports.request_bodies import read_body, replay
 from mcp_notebook.bridge.transports.sessions import (
     Sessions,
     is_of_handshake_era,
@@ -53,16 +47,15 @@ class Endpoint:
         server: The server.
         limits: The limits of its requests and sessions.
         short_way: Whether plain requests are answered without the SDK.
+        **sessions: The keywords of `Sessions`.
     """
 
-    def __init__(self, server: NotebookServer, limits: Limits, *, short_way: bool = True) -> None:
+    def __init__(
+        self, server: NotebookServer, limits: Limits, *, short_way: bool = True, **sessions: Any
+    ) -> None:
         self._server = server
-        self._sessions = Sessions(server.mcp, limits)
-        self._app = prefer_json(
-            detach_large_arguments(
-                self._sessions.handle_request, max_bytes=limits.max_request_bytes
-            )
-        )
+        self._sessions = Sessions(server.mcp, limits, **sessions)
+        self._app = prefer_json(self._sessions.handle_request)
         if short_way and is_short_way_open(self._sessions.missing):
             self._app = PlainHttp(
                 self._app, server, self._sessions, max_bytes=limits.max_request_bytes
@@ -100,7 +93,7 @@ class Endpoint:
             if scope["method"] == "POST":
                 has_session = read_header(scope, MCP_SESSION_ID_HEADER) is not None
                 handle = self._app if has_session else self._open_session
-                await self._answer(handle, scope, receive, send, asyncio.Event())
+                await self._answer(handle, scope, receive, send, outlasts=True)
             elif scope["method"] == "GET":
                 await self._open_stream(scope, receive, send)
             else:
@@ -112,7 +105,8 @@ class Endpoint:
         scope: Scope,
         receive: Receive,
         send: Send,
-        hang_up: asyncio.Event | None = None,
+        *,
+        outlasts: bool = False,
     ) -> None:
         """Answer a POST request; `end` waits for it once it is complete.
 
@@ -121,10 +115,9 @@ class Endpoint:
             scope: The request's ASGI scope.
             receive: Its ASGI callable.
             send: Its ASGI callable.
-            hang_up: Set when the client disconnects, if the request continues then.
+            outlasts: Whether the request continues when its client disconnects.
         """
-        body = _Body(receive, self._count_message, hang_up)
-        scope[HANG_UP_KEY] = hang_up
+        body = _Body(receive, self._count_message, outlasts=outlasts)
         try:
             await app(scope, body.receive, send)
         finally:
@@ -177,24 +170,23 @@ class _Body:
     Args:
         receive: The request's ASGI callable.
         on_complete: Called when the whole body has arrived.
-        hang_up: Set when the client disconnects, if the request continues then, as MCP prescribes
-            up to 2025-11-25. The SDK would continue the call but count its session as unused.
+        outlasts: Whether the request continues when its client disconnects, as MCP prescribes up
+            to 2025-11-25. The SDK would continue the call but count its session as unused.
     """
 
     def __init__(
-        self, receive: Receive, on_complete: Callable[[], None], hang_up: asyncio.Event | None
+        self, receive: Receive, on_complete: Callable[[], None], *, outlasts: bool
     ) -> None:
         self._receive = receive
         self._on_complete = on_complete
-        self._hang_up = hang_up
+        self._outlasts = outlasts
         self.is_complete = False
 
     async def receive(self) -> Message:
         """Return the next message about the request."""
-        if self.is_complete and self._hang_up is not None:
+        if self.is_complete and self._outlasts:
             while (await self._receive())["type"] != "http.disconnect":
                 pass
-            self._hang_up.set()
             await anyio.sleep_forever()
         message = await self._receive()
         if message["type"] == "http.request" and not message.get("more_body", False):

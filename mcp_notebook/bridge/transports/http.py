@@ -83,8 +83,6 @@ def open_listener(settings: Settings, preferred: int | None = None) -> socket.so
 def _describe_user(settings: Settings) -> str:
     """Return who uses the configured port, as the end of a sentence."""
     use = "own" if settings.port is None else find_port_use(settings.host, settings.port)
-    if use == "connection":
-        return "as the local end of another connection."
     if use != "foreign":
         return "perhaps by another `mcp-notebook serve`."
     return (
@@ -195,7 +193,6 @@ def _build_gate(
         authenticators=authenticators,
         host=settings.host,
         allowed_hosts=settings.allowed_hosts,
-        allowed_origins=settings.allowed_origins,
         refusals=refusals,
         on_admission=connections.admit,
     )

@@ -3,7 +3,7 @@
 Runs on the bridge's event loop, between the socket and uvicorn. The head of a request has at most
 `MAX_HEAD` bytes and `MAX_HEADERS` fields; there is one request at a time; each request must arrive,
 and each answer be read, at the rate of a slow line at least. `connections` limits the number of
-connections; bodies are bounded behind the gate (`large_requests`).
+connections; bodies are bounded behind the gate (`request_bodies`, and the SDK).
 
 A client that connects, sends and disconnects costs next to nothing: the first request of a
 connection waits for a few turns of the event loop, in which a disconnect would be noticed, and the
@@ -45,7 +45,6 @@ from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from mcp_notebook.bridge.server.protocol.client_request import UNREAD_KEY, UnreadAnswers
 from mcp_notebook.bridge.transports.connections import NUMBER_KEY, Connections
 
 try:
@@ -128,8 +127,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def __init__(self, connections: Connections, config: Config, state: ServerState) -> None:
         self.number = connections.take_number()
-        self._unread_answers = UnreadAnswers()
-        super().__init__(config, state, {NUMBER_KEY: self.number, UNREAD_KEY: self._unread_answers})
+        super().__init__(config, state, {NUMBER_KEY: self.number})
         self._next_app, self.app = self.app, self._serve
         self._task: asyncio.Task[object] | None = None
         """The task that serves the current request."""
@@ -243,9 +241,6 @@ class HttpConnection(HttpToolsProtocol):
         for timer in (self._request_timer, self._answer_timer):
             if timer is not None:
                 timer.cancel()
-        # A client that closes with unread data resets the connection.
-        if exc is not None or (self.cycle is not None and not self.cycle.response_complete):
-            self._unread_answers.lose()
         super().connection_lost(exc)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -321,7 +316,6 @@ class HttpConnection(HttpToolsProtocol):
                 HTTPStatus.BAD_REQUEST, "it was sent before the previous request was answered"
             )
         super().on_message_begin()
-        self._unread_answers.note_read()
         self._advance(ParserEvent.BEGIN)
 
     def on_header(self, name: bytes, value: bytes) -> None:

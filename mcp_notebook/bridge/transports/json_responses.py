@@ -88,7 +88,7 @@ def warn_of_event(size: int) -> None:
     logger.warning(
         "An answer of %s bytes was sent as a server-sent event, because progress, a log message or "
         "15 seconds preceded it. Clients built with MCP's Python SDK accept at most %s bytes and "
-        "fail. Lower the limits max_result_bytes, max_structured_chars or max_result_chars of the "
+        "fail. Lower the limit max_result_chars of the "
         "notebook (MCP_NOTEBOOK_LIMITS).",
         f"{size:,}",
         f"{MAX_EVENT:,}",

@@ -20,7 +20,6 @@ MAX_PORTS = 20
 """Number of ports that are remembered, the latest ones."""
 _USERS: dict[PortUse, str] = {
     "own": "by another process of yours",
-    "connection": "as the local end of a connection",
     "free": "by a process that is ending",
 }
 

@@ -47,7 +47,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from mcp_notebook.bridge.access.caller import OWNER, SCOPE_KEY, Caller
 from mcp_notebook.bridge.access.caller_limits import limit_guests
-from mcp_notebook.bridge.server.protocol.protocol_error import INVALID_REQUEST, ProtocolError
+from mcp_notebook.bridge.server.sessions.protocol_error import INVALID_REQUEST, ProtocolError
 from mcp_notebook.settings.limits import Limits
 
 logger = logging.getLogger(__name__)
@@ -71,18 +71,29 @@ class Sessions(StreamableHTTPSessionManager):
 
     Args:
         server: The server.
-        limits: The number of sessions, and how long they may be idle.
+        limits: The sessions of one caller, and the size of a request.
+        most: The sessions of all callers together; each takes about 40 KB of memory.
+        idle_seconds: When a session expires that has no requests, no open stream and no running
+            call.
     """
 
-    def __init__(self, server: Server[object], limits: Limits) -> None:
-        self._idle_seconds = limits.session_idle_minutes * 60
+    def __init__(
+        self,
+        server: Server[object],
+        limits: Limits,
+        *,
+        most: int = 10_000,
+        idle_seconds: float = 3_600.0,
+    ) -> None:
+        self._idle_seconds = idle_seconds
         super().__init__(
             server,
             session_idle_timeout=self._idle_seconds,
             max_request_body_size=limits.max_request_bytes,
-            max_sessions=limits.max_sessions,
+            max_sessions=most,
         )
-        self._limits = limits
+        self._most = most
+        self._most_of_guest = limits.max_caller_calls
         self.missing = _list_missing(self)
         """The private members that this release of the SDK lacks."""
         if "_server_instances" in self.missing:
@@ -189,7 +200,7 @@ class Sessions(StreamableHTTPSessionManager):
 
     def _note_owner(self, session_id: str, owner: str) -> None:
         self._owners[session_id] = owner
-        if len(self._owners) > self._limits.max_sessions:
+        if len(self._owners) > self._most:
             ended = [key for key in self._owners if key not in self._server_instances]
             for key in ended if self._server_instances else [next(iter(self._owners))]:
                 del self._owners[key]
@@ -242,14 +253,13 @@ class Sessions(StreamableHTTPSessionManager):
 
     def _find_rivals(self, caller: str) -> Callable[[str | None], bool] | None:
         """Return whose sessions a caller's new session may replace; None if there is room."""
-        limits = self._limits
         owners = [self._owners.get(session_id) for session_id in self._server_instances]
         if caller != OWNER.owns:
-            if owners.count(caller) >= limits.max_caller_sessions:
+            if owners.count(caller) >= self._most_of_guest:
                 return lambda owner: owner == caller
-            if len(owners) - owners.count(OWNER.owns) >= limit_guests(limits.max_sessions):
+            if len(owners) - owners.count(OWNER.owns) >= limit_guests(self._most):
                 return lambda owner: owner != OWNER.owns
-        return None if len(self) < limits.max_sessions else lambda _: True
+        return None if len(self) < self._most else lambda _: True
 
     def _drop(self, session_id: str) -> None:
         """Forget a session; a task terminates it."""

@@ -26,24 +26,18 @@ from mcp_types import jsonrpc
 from pydantic_core import ValidationError, from_json
 
 from mcp_notebook.bridge.access.caller import OWNER, SCOPE_KEY, Caller
-from mcp_notebook.bridge.server.protocol.detached_arguments import (
-    LARGE,
-    MessageTooLarge,
-    StdioRequest,
-    detach_arguments,
-)
-from mcp_notebook.bridge.server.protocol.json_spans import NotJson
-from mcp_notebook.bridge.server.protocol.protocol_error import (
+from mcp_notebook.bridge.server.server import NotebookServer
+from mcp_notebook.bridge.server.sessions.protocol_error import (
     CONNECTION_CLOSED,
     INVALID_REQUEST,
     PARSE_ERROR,
     ProtocolError,
 )
-from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.transports.blocking_descriptors import ReadingThread, WritingThread
 from mcp_notebook.bridge.transports.fast_path.plain_answers import Piece, expand
 from mcp_notebook.bridge.transports.fast_path.plain_stdio import PlainStdio
 from mcp_notebook.bridge.transports.open_requests import OpenRequests
+from mcp_notebook.bridge.transports.request_bodies import LARGE
 from mcp_notebook.errors import McpNotebookError
 from mcp_notebook.lean_imports import frozen_heap
 from mcp_notebook.settings.limits import DEFAULT_LIMITS, Limits
@@ -221,13 +215,11 @@ class _Outgoing(asyncio.Protocol, anyio.abc.ObjectSendStream["SessionMessage"]):
         """Do nothing: everything is written already."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Received:
-    """A message for the SDK, in a form that does not need the SDK."""
+@dataclass(frozen=True)
+class _StdioRequest:
+    """Stands for the HTTP request of a request over stdio."""
 
-    message: jsonrpc.JSONRPCMessage
-    scope: dict[str, Any] | None = None
-    """The transport's scope of a large request."""
+    scope: dict[str, Any]
 
 
 class _Incoming(anyio.abc.ObjectReceiveStream["SessionMessage | Exception"]):
@@ -255,7 +247,7 @@ class _Incoming(anyio.abc.ObjectReceiveStream["SessionMessage | Exception"]):
         self._needs_sdk = False
         self._is_decided = asyncio.Event()
         """Set when the SDK is needed, or will not be because the client has left."""
-        self._queue: asyncio.Queue[_Received | None] = asyncio.Queue()
+        self._queue: asyncio.Queue[jsonrpc.JSONRPCMessage | None] = asyncio.Queue()
         """The messages for the SDK; None when the client has closed stdin."""
         self._missed: deque[SessionMessage] = deque()
         """Messages that the SDK has to get before those."""
@@ -267,9 +259,9 @@ class _Incoming(anyio.abc.ObjectReceiveStream["SessionMessage | Exception"]):
                 received = await self._receive_line()
                 if received is None:
                     continue
-                self.requests.note_incoming(received.message)
+                self.requests.note_incoming(received)
                 if self.plain is not None:
-                    self.plain.note_message(received.message)
+                    self.plain.note_message(received)
                 self._queue.put_nowait(received)
                 self._need_sdk()
         except anyio.EndOfStream:
@@ -305,7 +297,7 @@ class _Incoming(anyio.abc.ObjectReceiveStream["SessionMessage | Exception"]):
             self.outgoing.dropped_id = request_id
             message = jsonrpc.jsonrpc_message_adapter.validate_python(form, by_name=False)
             # Its caller is in the scope, as over HTTP: it is not counted again.
-            scope = StdioRequest({SCOPE_KEY: self.caller})
+            scope = _StdioRequest({SCOPE_KEY: self.caller})
             self._missed.append(
                 SessionMessage(message, ServerMessageMetadata(request_context=scope))
             )
@@ -316,17 +308,14 @@ class _Incoming(anyio.abc.ObjectReceiveStream["SessionMessage | Exception"]):
         Raises:
             EndOfStream: The client closed stdin.
         """
-        from mcp.shared.message import ServerMessageMetadata, SessionMessage  # noqa: PLC0415
+        from mcp.shared.message import SessionMessage  # noqa: PLC0415
 
         if self._missed:
             return self._missed.popleft()
         received = await self._queue.get()
         if received is None:
             raise anyio.EndOfStream
-        if received.scope is None:
-            return SessionMessage(received.message)
-        request = StdioRequest(received.scope)
-        return SessionMessage(received.message, ServerMessageMetadata(request_context=request))
+        return SessionMessage(received)
 
     async def close(self) -> None:
         """Cancel the plain requests that still run, and refuse those that the SDK did not get."""
@@ -334,48 +323,33 @@ class _Incoming(anyio.abc.ObjectReceiveStream["SessionMessage | Exception"]):
             while not self._queue.empty():
                 received = self._queue.get_nowait()
                 if (
-                    received is not None
-                    and isinstance(received.message, jsonrpc.JSONRPCRequest)
-                    and received.message.id in self.requests.open_ids  # else it is cancelled
+                    received is not None  # asked first: without a message nothing is loaded
+                    and isinstance(received, jsonrpc.JSONRPCRequest)
+                    and received.id in self.requests.open_ids  # else it is cancelled
                 ):
-                    await self._refuse(CONNECTION_CLOSED, "Connection closed", received.message.id)
+                    await self._refuse(CONNECTION_CLOSED, "Connection closed", received.id)
         if self.plain is not None:
             await self.plain.close()
 
-    async def _receive_line(self) -> _Received | None:
+    async def _receive_line(self) -> jsonrpc.JSONRPCMessage | None:
         """Return the message in the next line, or None if it needs nothing more."""
         line = await self._read_line()
         if line is None:
             reason = f"A message can have at most {self._max_bytes} bytes."
             await self._refuse(INVALID_REQUEST, reason)
-        elif len(line) >= LARGE:
-            return await self._take_large(line)
         elif self.take_plain(line):
             await asyncio.sleep(0)  # it begins now, however many lines have come in
         elif line.strip():
             try:
-                return _parse(line)
+                if len(line) < LARGE:
+                    return _parse(line)
+                return await anyio.to_thread.run_sync(_parse, line)
             except _OddRequestId as error:
                 await self._refuse(INVALID_REQUEST, str(error))
             except ValidationError as error:
                 code, reason, request_ids = _explain_invalid_line(line, error)
                 for request_id in request_ids:
                     await self._refuse(code, reason, request_id)
-        return None
-
-    async def _take_large(self, line: bytes) -> _Received | None:
-        """Return the message in a long line, or None if it is answered with an error."""
-        try:
-            rest, scope = await detach_arguments(line)
-            return _parse(rest, scope)
-        except NotJson:
-            await self._refuse(PARSE_ERROR, "This is not a JSON object.")
-        except MessageTooLarge as error:
-            await self._refuse(INVALID_REQUEST, str(error), error.request_id)
-        except _OddRequestId as error:
-            await self._refuse(INVALID_REQUEST, str(error))
-        except ValidationError:
-            await self._refuse(INVALID_REQUEST, _NO_MESSAGE)
         return None
 
     async def _refuse(
@@ -440,12 +414,8 @@ class _OddRequestId(McpNotebookError):
         super().__init__("A request's id is a text or a whole number.")
 
 
-def _parse(line: bytes, scope: dict[str, Any] | None = None) -> _Received:
+def _parse(line: bytes) -> jsonrpc.JSONRPCMessage:
     """Return the message in a line.
-
-    Args:
-        line: The line.
-        scope: The transport's scope of the request.
 
     Raises:
         ValidationError: It is not a message.
@@ -454,7 +424,7 @@ def _parse(line: bytes, scope: dict[str, Any] | None = None) -> _Received:
     message = jsonrpc.jsonrpc_message_adapter.validate_json(line, by_name=False)
     if isinstance(message, jsonrpc.JSONRPCNotification) and "id" in from_json(line):
         raise _OddRequestId
-    return _Received(message, scope)
+    return message
 
 
 def _explain_invalid_line(

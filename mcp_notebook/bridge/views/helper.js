@@ -2,10 +2,9 @@
 window.notebook = (() => {
   const served = {/* served names */}, listeners = [];
   let input = {}, latest;
-  const unwrap = ({ structuredContent: data, _meta }) =>
-    _meta?.["io.github.mcp-notebook/wrapped"] ? data.result : data;
-  const read = result => ({ ...result, data: unwrap(result), text: (result.content ?? [])
-    .filter(block => block.type === "text").map(block => block.text).join("\n") });
+  const read = result => ({ ...result, data: result._meta?.["io.github.mcp-notebook/data"],
+    text: (result.content ?? []).filter(block => block.type === "text")
+      .map(block => block.text).join("\n") });
   const show = result => {
     latest = { ...read(result), arguments: input };
     for (const listener of listeners) listener(latest);
@@ -23,7 +22,6 @@ window.notebook = (() => {
       listeners.push(listener);
       if (latest) listener(latest);
     },
-    onprogress(listener) { on.progress = listener; },
     async call(tool, args = {}) {
       if (!(await ready).serverTools) throw new Error("This client does not let views call tools.");
       const result = read(await ask("tools/call", { name: served[tool] ?? tool, arguments: args,

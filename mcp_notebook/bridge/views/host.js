@@ -1,10 +1,10 @@
 // The host of a view of MCP Apps (2026-01-26): JSON-RPC by postMessage with the page around it.
-// `connectHost` returns `ask`, `read` for resources, `follow` for a call that runs, and `ready`, which
-// resolves to the host's capabilities; `on` has what is done for each notification.
+// `connectHost` returns `ask`, `read` for resources, and `ready`, which resolves to the host's
+// capabilities; `on` has what is done for each notification.
 "use strict";
 const connectHost = (name, appCapabilities, on) => {
   const waiting = new Map();
-  let nextId = 1, context = {}, can = {}, turn = 0;
+  let nextId = 1, context = {}, can = {};
   const post = message => parent.postMessage({ jsonrpc: "2.0", ...message }, "*");
   const ask = (method, params = {}) => new Promise((resolve, reject) => {
     waiting.set(nextId, { resolve, reject });
@@ -27,35 +27,6 @@ const connectHost = (name, appCapabilities, on) => {
     if (result.isError) throw new Error(text);
     return text;
   };
-  // Tells `on.progress` how far a call with these arguments is, until `settle`. About a short call,
-  // nothing is asked.
-  const pause = time => new Promise(resolve => setTimeout(resolve, time));
-  const settle = () => { turn++; on.progress?.(null); };
-  const follow = async input => {
-    const mine = ++turn, asked = Date.now(), { id, tool } = context.toolInfo ?? {};
-    let began = asked, call, seen = 0, news = {};
-    await pause(500);
-    const tell = () => {
-      if (mine === turn) on.progress({ ...news, seconds: Math.floor((Date.now() - began) / 1000) });
-      else clearInterval(clock);
-    };
-    const clock = setInterval(tell, 1000);
-    tell();
-    const isShort = JSON.stringify(input).length < 3000;
-    while (mine === turn && (call || Date.now() - asked < 300_000)) {
-      const about = call ? { call, seen } : { id, tool: tool?.name, arguments: isShort ? input : null };
-      try {
-        news = JSON.parse(
-          await read(`notebook://calls/progress?${encodeURIComponent(JSON.stringify(about))}`));
-      } catch { return; } // the client reads nothing, or the bridge is older: the clock remains
-      if (mine !== turn) return;
-      ({ call, seen } = news);
-      if (call) began = Date.now() - news.seconds * 1000;
-      tell();
-      await pause(500);
-    }
-    if (mine === turn) settle();
-  };
   addEventListener("message", event => {
     if (event.source !== parent || event.data?.jsonrpc !== "2.0") return;
     const { id, method, params, result, error } = event.data;
@@ -65,12 +36,9 @@ const connectHost = (name, appCapabilities, on) => {
       if (error) waiter?.reject(new Error(error.message)); else waiter?.resolve(result);
     } else if (method === "ui/notifications/tool-input") {
       on.input(params.arguments ?? {});
-      if (on.progress) follow(params.arguments ?? {});
     } else if (method === "ui/notifications/tool-result") {
-      settle();
       on.result(params);
     } else if (method === "ui/notifications/tool-cancelled") {
-      settle();
       on.cancelled();
     } else if (method === "ui/notifications/host-context-changed") apply(params);
     else if (method === "ui/resource-teardown" || method === "ping") post({ id, result: {} });
@@ -89,5 +57,5 @@ const connectHost = (name, appCapabilities, on) => {
     post({ method: "ui/notifications/size-changed",
       params: { width: Math.ceil(width), height: Math.ceil(height) } });
   }).observe(document.documentElement);
-  return { ask, read, ready, apply, follow, settle };
+  return { ask, read, ready, apply };
 };

@@ -17,7 +17,6 @@ from mcp_notebook.content import Result
 from mcp_notebook.errors import CallError, Cancelled
 from mcp_notebook.kernel.calls.call import Call, CallState
 from mcp_notebook.kernel.calls.capture import Capture
-from mcp_notebook.kernel.calls.result_cache import Ticket
 from mcp_notebook.kernel.calls.spans import CallSpan, OpenSpan
 from mcp_notebook.kernel.results.tracebacks import ErrorStyle, find_details, reveal_details
 from mcp_notebook.kernel.schemas.output.output_schema import OutputSchema
@@ -79,8 +78,6 @@ class ActiveCall(Call):
     """Opens its span when it begins."""
     restart_delay: float = field(kw_only=True, default=0.0, repr=False)
     """Seconds by which the answer is delayed if the user interrupted the call."""
-    ticket: Ticket | None = field(kw_only=True, default=None, repr=False)
-    """Its place in the result cache; None: its result is not cached."""
     output_schema: OutputSchema | None = field(default=None, init=False, repr=False)
     """The output schema of the tool that runs."""
     is_started: bool = field(default=False, init=False)
@@ -204,14 +201,17 @@ class ActiveCall(Call):
 
         The follower gets an error with all of its details.
         """
-        if result.is_error:
-            self.details = find_details(result)
         finish = None
-        if self.follower is not None:
-            finish = self.follower.end(self, reveal_details(result))
+        try:
+            if result.is_error:
+                self.details = find_details(result)
+            if self.follower is not None:
+                finish = self.follower.end(self, reveal_details(result))
+        except Exception:
+            logger.exception("the end of a call of %r is not in the log", self.tool)
         if self.is_interrupted and self.restart_delay:
             timer = threading.Timer(self.restart_delay, self._send, (result,))
-            timer.daemon = True
+            timer.daemon, timer.name = True, "mcp-notebook-answer"
             timer.start()
         else:
             self._send(result)

@@ -170,7 +170,8 @@ def describe(
 
     Args:
         call: The call.
-        others: All calls of the kernel that have not ended or are still stopping, oldest first.
+        others: All calls of the kernel that have not ended or are still stopping, in the order in
+            which they began or will begin.
         cell_since: When the user's running cell started; None if no cell runs.
         now: The monotonic clock's time, in seconds.
     """

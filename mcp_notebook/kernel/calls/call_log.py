@@ -27,7 +27,6 @@ from mcp_notebook.kernel.calls.call import ENDED, CallState
 from mcp_notebook.kernel.calls.outcome import scrub_texts
 from mcp_notebook.kernel.schemas.secrets import scrub
 from mcp_notebook.kernel.tools.context import ClientProgram, describe_program
-from mcp_notebook.meta_keys import CACHED
 from mcp_notebook.wire import messages
 
 logger = logging.getLogger(__name__)
@@ -59,10 +58,6 @@ class LoggedCall(Struct, frozen=True, kw_only=True):
     """The tool's name in this kernel."""
     kind: messages.Kind = "tool"
     """Whether a tool was called, a prompt was got or a resource was read."""
-    source_hash: str | None
-    """SHA-256 of the source of the tool that ran, or would have run; None if it has none."""
-    function_schema: Mapping[str, Any] | None = None
-    """`DeclaredTool.function_schema` at the time of the call."""
     arguments: Mapping[str, Any]
     """The arguments as the client sent them, with `redaction.MASK` in place of secrets."""
     is_complete: bool = True
@@ -73,8 +68,6 @@ class LoggedCall(Struct, frozen=True, kw_only=True):
     """Whether it was refused or stopped before the tool's function started."""
     task_id: str | None = None
     """The id of its task; None if its client waits for the call itself."""
-    is_cached: bool = False
-    """Whether it was answered with the stored result of an equal call."""
     queue_seconds: float
     """How long it waited for its turn."""
     run_seconds: float
@@ -113,17 +106,21 @@ class CallLogObserver(Protocol):
         """A call now runs, or waits."""
 
     def call_ended(self, call: LoggedCall, result: Result) -> None:
-        """A call was answered with this result; its entry has all arguments, even large ones."""
+        """A call was answered with this result."""
 
     def call_left(self, number: int) -> None:
         """The code of an answered call has ended, maybe long after its answer."""
 
 
 class CallLog:
-    """The calls of one kernel."""
+    """The calls of one kernel.
 
-    def __init__(self) -> None:
-        self.most = 0
+    Args:
+        most: How many ended calls are kept.
+    """
+
+    def __init__(self, most: int = 1_000) -> None:
+        self.most = most
         """How many ended calls are kept."""
         self._lock = threading.Lock()
         self._last = 0
@@ -214,12 +211,13 @@ class CallLog:
         if opened is None:
             return lambda: None
         entry = make_entry(*opened, result)
-        kept_entry = leave_out_large(entry) if call.number in self._large else entry
+        if call.number in self._large:
+            entry = leave_out_large(entry)
         with self._lock:
             del self._open[call.number]
             self._large.discard(call.number)
-            self._counts.add(kept_entry)
-            self._ended[call.number] = kept_entry
+            self._counts.add(entry)
+            self._ended[call.number] = entry
             while len(self._ended) > self.most:
                 number, _ = self._ended.popitem(last=False)
                 self._forget_result(number)
@@ -301,13 +299,10 @@ def make_entry(call: ActiveCall, came: float, result: Result | None = None) -> L
         client=call.client.program,
         tool=call.tool,
         kind=call.kind,
-        source_hash=None if call.target is None else call.target.source_hash,
-        function_schema=None if call.target is None else call.target.function_schema,
         arguments=call.shown_arguments,
         state=state,
         never_ran=result is not None and result.is_error and not call.has_run,
         task_id=call.task_id,
-        is_cached=result is not None and CACHED in result.meta,
         queue_seconds=(end if began is None else began) - call.arrived,
         run_seconds=0.0 if began is None else end - began,
         size=sum(map(_measure, content)),

@@ -3,17 +3,19 @@
 Runs in the user's kernel, on any thread; its lock also guards its calls. Only the queue decides
 which call may begin. It has a bounded number of places: one guest (a caller other than the user)
 may take half of them, and all guests together three quarters, so the user's calls always find one.
+Of the calls that wait, the user's begin first; then guests take turns.
 """
 
 import threading
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 
 from mcp_notebook.kernel.calls.active_call import ActiveCall, StopRequest
 from mcp_notebook.kernel.calls.call import CallState
 
 
 class CallQueue:
-    """Calls in the order of their arrival.
+    """The calls of a notebook, in the order of their arrival.
 
     Args:
         max_calls: How many may wait or run at the same time.
@@ -30,12 +32,50 @@ class CallQueue:
         self.lock = threading.Lock()
         """Guards this object and the state of its calls."""
         self._calls: list[ActiveCall] = []
+        self._served: dict[str, None] = {}
+        """The guests whose calls began last, the most recent one at the end. More than can have
+        calls here are not remembered: a guest who is forgotten has waited longest anyway."""
 
     @property
     def calls(self) -> tuple[ActiveCall, ...]:
         """The calls that wait, run or are still stopping, oldest first."""
         with self.lock:
             return tuple(self._calls)
+
+    @property
+    def line(self) -> tuple[ActiveCall, ...]:
+        """The calls in the order in which they began or will begin."""
+        with self.lock:
+            began = [call for call in self._calls if call.state is not CallState.QUEUED]
+            waiting = [call for call in self._calls if call.state is CallState.QUEUED]
+            return (*began, *self._line_up(waiting))
+
+    def choose(self, waiting: Iterable[ActiveCall]) -> ActiveCall:
+        """Return the one of several waiting calls whose turn it is, and count it as begun."""
+        with self.lock:
+            call = self._line_up(waiting)[0]
+            self._note_turn(call)
+            return call
+
+    def _note_turn(self, call: ActiveCall) -> None:
+        guest = call.client.guest
+        if guest:
+            self._served.pop(guest, None)
+            self._served[guest] = None
+            if len(self._served) > self._max_calls:
+                del self._served[next(iter(self._served))]
+
+    def _line_up(self, waiting: Iterable[ActiveCall]) -> list[ActiveCall]:
+        """Return waiting calls in the order of their turns; they are given oldest first."""
+        last_turns = {guest: number for number, guest in enumerate(self._served, start=1)}
+        rounds: Counter[str] = Counter()
+        turns: dict[ActiveCall, tuple[int, int]] = {}
+        for call in waiting:
+            guest = call.client.guest
+            if guest:
+                rounds[guest] += 1
+            turns[call] = rounds[guest], last_turns.get(guest, 0)
+        return sorted(turns, key=turns.__getitem__)
 
     def add(self, call: ActiveCall) -> str | None:
         """Add a call, which waits for its turn.
@@ -76,26 +116,23 @@ class CallQueue:
             self._run(call)
 
     def start_next(self, tool: str) -> ActiveCall | None:
-        """Mark the oldest waiting call of a tool as started, if another may run.
+        """Mark the waiting call of a tool whose turn it is as started, if another may run.
 
         Returns:
             The call; None if none waits, or the limit is reached.
         """
         with self.lock:
-            call, running = None, 0
-            for other in self._calls:
-                if other.tool != tool:
-                    continue
-                if other.is_started:
-                    running += 1
-                elif call is None and not other.has_ended:
-                    call = other
-            if call is None:
+            calls = [call for call in self._calls if call.tool == tool]
+            waiting = [call for call in calls if not (call.is_started or call.has_ended)]
+            if not waiting:
                 return None
+            call = self._line_up(waiting)[0]
             most = call.declared.options.concurrency_limit if call.declared else None
-            if most is not None and running >= most:
+            if most is not None and sum(other.is_started for other in calls) >= most:
                 return None
             call.is_started = True
+            if call.run != "main":  # else its turn comes when the main thread is free
+                self._note_turn(call)
             return call
 
     def withdraw(self, call: ActiveCall, request: StopRequest) -> bool:

@@ -19,13 +19,11 @@ from mcp_notebook.kernel.results.outputs import Displayed, Output, Printed
 from mcp_notebook.kernel.safe.text import clean_text
 from mcp_notebook.kernel.schemas.secrets import scrub
 from mcp_notebook.kernel.tools.context import (
-    LEVELS,
     NO_CLIENT,
     Client,
     LogMessage,
     Update,
 )
-from mcp_notebook.kernel.tools.reporting import LogLevel
 
 MAX_PRINTED = 1_000_000
 """Characters of printed text that are kept from the start; after that, only the last ones are."""
@@ -44,20 +42,23 @@ class Capture:
 
     Args:
         client: Gets log messages, and printed lines as progress, while the call runs.
-        log_level: Log messages of this level and above become part of the output; None: none do.
     """
 
-    def __init__(self, client: Client = NO_CLIENT, log_level: LogLevel | None = None) -> None:
+    def __init__(self, client: Client = NO_CLIENT) -> None:
         self._client = client
-        self._log_level = log_level
         self.secrets: tuple[str, ...] = ()
         """Texts to remove from everything that the call prints, logs and reports."""
         self._line = ""
         """The text printed after the last newline."""
+        self.streams: dict[str, Any] = {}
+        """The streams and ``displayhook`` of ``sys``, and the ``display_pub`` of IPython, that the
+        call's own code has set."""
+        self.yielded: list[Any] = []
+        """What the call's generator has yielded."""
+        self.figures = 0
+        """matplotlib figures that the call has displayed."""
         self.steps = Steps()
         """The steps of the call's tasks."""
-        self.max_chars: int | None = None
-        """The tool's own limit on the characters of a result; None: that of the settings."""
         self.printed_chars = 0
         """Characters that were printed, including dropped ones."""
         self._reset()
@@ -157,21 +158,13 @@ class Capture:
     @property
     def wants_logs(self) -> bool:
         """Whether anybody receives log messages."""
-        return self._client.send_log is not None or self._log_level is not None
+        return self._client.send_log is not None
 
-    def log(self, message: LogMessage, *, is_printed: bool = False) -> None:
-        """Add a log message.
-
-        Args:
-            message: The message, of any level.
-            is_printed: Whether a logging handler has already printed it.
-        """
-        message = structs.replace(message, text=scrub(message.text, self.secrets))
+    def log(self, message: LogMessage) -> None:
+        """Send a log message of any level, if the client wants them."""
         if self._client.send_log is not None:
-            self._client.send_log(message)
-        least = self._log_level
-        if least is not None and not is_printed and LEVELS[message.level] >= LEVELS[least]:
-            self.write(f"{message.level}: {message.text}\n")
+            text = scrub(message.text, self.secrets)
+            self._client.send_log(structs.replace(message, text=text))
 
     def add_canvas(self, figure: Any) -> None:
         """Note that the canvas of a figure was displayed."""

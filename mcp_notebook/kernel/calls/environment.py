@@ -2,15 +2,10 @@
 
 Runs in the user's kernel, on the threads of the calls. The patches do nothing outside of calls, and
 `CallEnvironment.close` undoes them. A call's outputs go to its `capture`. stdout and stderr are
-routed from the first call until the extension is unloaded; displays, ``input`` and functions that
-would end the kernel (``exit``, the loop's ``stop``) are patched while any call is active (counted).
-Outside of calls, a patched function calls the original. `pyplot`, `progress_bars` and `descriptors`
-have their own patches.
-
-IPython sets ``sys.stdout.write`` at the start of each cell and restores the old one at its end, so
-a patch made the same way in between would be lost. Each stream therefore gets its own class, whose
-``write`` is a data descriptor that an attribute cannot override. A ``write`` that is set on the
-stream still receives everything that no call takes.
+routed (`streams`) until the extension is unloaded; displays, ``input`` and functions that would end
+the kernel (``exit``, the loop's ``stop``) are patched while any call is active (counted). Outside
+of calls, a patched function calls the original. `pyplot`, `progress_bars` and `descriptors` have
+their own patches.
 """
 
 import asyncio
@@ -21,25 +16,34 @@ import logging
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial, wraps
 from typing import Any, Protocol
 
+from IPython.core.display_trap import DisplayTrap
 from IPython.core.interactiveshell import InteractiveShell
+from IPython.display import display
 from msgspec import Struct
 
 from mcp_notebook.errors import ToolError
+from mcp_notebook.kernel.calls import shell_commands
 from mcp_notebook.kernel.calls.capture import CURRENT, Capture, current_capture
 from mcp_notebook.kernel.calls.descriptors import Descriptors, OwnDescriptors
 from mcp_notebook.kernel.calls.interrupts import guard_coroutine
 from mcp_notebook.kernel.calls.progress_bars import ProgressBarPatcher, ProgressBars
 from mcp_notebook.kernel.calls.pyplot import PyplotPatcher
+from mcp_notebook.kernel.calls.streams import Streams
 from mcp_notebook.kernel.results.library_loaders import is_library_loader
+from mcp_notebook.kernel.results.tracebacks import describe_exception
 from mcp_notebook.kernel.safe.interrupter import Shield
 from mcp_notebook.kernel.tools.context import LEVELS, LogMessage
 from mcp_notebook.kernel.tools.reporting import LogLevel
 
+_MAIN_IS_FREE = 0.1
+"""Seconds in which a free main thread begins to run a function."""
 _START = threading.Thread.start
+_SUBMIT = ThreadPoolExecutor.submit
 _NOTEBOOK = "__main__"
 _FORMATTER = logging.Formatter("%(message)s")  # adds the traceback, if there is one
 
@@ -72,11 +76,12 @@ class CallEnvironment:
         """The thread that cells run on."""
         self.descriptors: Descriptors = Descriptors()
         """Routes the output of child processes to the call on the main thread."""
-        self._streams: list[Any] = []
         self._lock = threading.Lock()
         self._depth = 0
         self._calls: CurrentCall = CURRENT
         self._patches = FunctionPatches(self._calls)
+        self._display_pub: Any = shell.display_pub
+        self._streams = Streams(self._find_call, self._find_writer, shell.displayhook)
 
     def surround(self, capture: Capture) -> AbstractContextManager[None]:
         """Isolate the code of a call within a block.
@@ -100,8 +105,7 @@ class CallEnvironment:
     def close(self) -> None:
         """Undo all patches; on the main thread."""
         with self._lock:
-            while self._streams:
-                leave_stream(self._streams.pop())
+            self._streams.close()
         self._pyplot.uninstall()
         self._bars.uninstall()
         self._logging.uninstall()
@@ -110,24 +114,31 @@ class CallEnvironment:
         """Install the patches for the first active call."""
         with self._lock:
             self._depth += 1
-            for stream in (sys.stdout, sys.stderr):
-                if stream not in self._streams and route_stream(stream, self._find_writer):
-                    self._streams.append(stream)
-                    self.descriptors.watch(stream)
+            for stream in self._streams.route():
+                self.descriptors.watch(stream)
             if self._depth == 1:
                 self._patches.install(
                     (builtins, "input", _refuse_input),
                     (getpass, "getpass", _refuse_input),
-                    # IPython shows the exception of a failing display method here.
-                    (self.shell, "showtraceback", _show_nothing),
+                    (self.shell, "showtraceback", self._show_error),
+                    (self.shell, "showsyntaxerror", self._show_syntax_error),
                     # Not ipykernel's hooks, which are thread-local: a tool may use another thread.
-                    (self.shell.display_pub, "publish", _publish),
+                    (self._display_pub, "publish", _publish),
                     (self.shell.display_formatter, "format", self._format_display),
-                    (self.shell.display_pub, "clear_output", _clear_output),
+                    (self._display_pub, "clear_output", _clear_output),
+                    *((module, "system", _run_command) for module in shell_commands.MODULES),
+                    (self.shell.payload_manager, "write_payload", _take_payload),
+                    # The values of `run_cell`, and of code compiled in the mode "single".
+                    (self.shell.displayhook, "compute_format_data", _show_value),
+                    (self.shell.displayhook, "update_user_ns", _do_nothing),
+                    # They set the `displayhook` of cells.
+                    (DisplayTrap, "__enter__", _do_nothing),
+                    (DisplayTrap, "__exit__", _do_nothing),
                     (self.shell, "ask_exit", _refuse_exit),
                     (self._loop, "stop", _refuse_exit),
                     (self._loop, "create_task", self._create_guarded_task),
                     (threading.Thread, "start", self._start_thread),
+                    (ThreadPoolExecutor, "submit", _submit_in_context),
                 )
 
     def release(self) -> None:
@@ -147,19 +158,64 @@ class CallEnvironment:
         self._calls = _OneCall(capture)
         self._patches = FunctionPatches(self._calls)
 
+    def run_on_main(self, function: Callable[[], None]) -> None:
+        """Run a function on the main thread, if that is free; what it prints is the call's.
+
+        In a copy of the kernel, the only thread is the main thread.
+        """
+        if threading.current_thread() is threading.main_thread():
+            function()
+            return
+        future: Future[None] = Future()
+        context = contextvars.copy_context()
+
+        def run() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                context.run(function)
+            except BaseException as error:  # noqa: BLE001 - in a callback of the kernel's loop
+                future.set_exception(error)
+            else:
+                future.set_result(None)
+
+        self._loop.call_soon_threadsafe(run)
+        try:
+            future.result(_MAIN_IS_FREE)
+        except TimeoutError:
+            if not future.cancel():
+                future.result()
+
     @contextmanager
     def read_descriptors(self, capture: Capture) -> Iterator[None]:
         """In a copy of the kernel: route descriptors 1 and 2 to the call."""
         with OwnDescriptors(capture.write) as self.descriptors:
             yield
 
+    def _find_call(self) -> Capture | None:
+        capture: Capture | None = self._calls.get()
+        return capture
+
     def _find_writer(self) -> Callable[[str], None] | None:
         """Return the receiver of what the caller prints; None outside of calls."""
-        capture = self._calls.get()
+        capture = self._find_call()
         return self.descriptors.find_writer() if capture is None else capture.write
 
     def _create_guarded_task(self, capture: Capture, task: Any, **options: Any) -> Any:
         return self._create_task(guard_coroutine(task, capture.steps), **options)
+
+    def _show_error(
+        self, capture: Capture, exception: Any = None, *_args: Any, **_options: Any
+    ) -> None:
+        # That of a failing display method is given; `results.converter` reports it to the client.
+        if exception is None:
+            self._show_syntax_error(capture)
+
+    def _show_syntax_error(self, capture: Capture, *_args: Any, **_options: Any) -> None:
+        error = sys.exc_info()[1]
+        if error is not None:
+            text = describe_exception(error, self.shell.compile.format_code_name)
+            capture.write(f"{text}\n")
 
     def _start_thread(self, _capture: Capture, thread: threading.Thread) -> None:
         _start_in_context(thread, acquire=self.acquire, release=self.release)
@@ -173,16 +229,11 @@ class _Routing(AbstractContextManager[None]):
         self._capture = capture
 
     def __enter__(self) -> None:
-        self._streams = sys.stdout, sys.stderr
         self._environment.acquire()
         self._token = CURRENT.set(self._capture)
 
     def __exit__(self, *error: object) -> None:
         CURRENT.reset(self._token)
-        # A stream that a tool left there would swallow the prints of the user's cells. Only on the
-        # main thread: a cell that runs at the same time may have replaced them for a while.
-        if threading.get_ident() == self._environment.main_thread:
-            sys.stdout, sys.stderr = self._streams
         self._environment.release()
 
 
@@ -233,6 +284,25 @@ def _publish(
         capture.show(data, metadata or {}, (transient or {}).get("display_id"))
 
 
+def _run_command(_capture: Capture, command: str) -> int:
+    return shell_commands.run_without_input(command)
+
+
+def _take_payload(capture: Capture, payload: dict[str, Any], **_kwargs: Any) -> None:
+    """Show what a pager or the next input would: payloads leave with the user's next cell."""
+    data = payload.get("data") if payload.get("source") == "page" else None
+    text = data.get("text/plain") if isinstance(data, dict) else payload.get("text")
+    if isinstance(text, str):
+        capture.write(text if text.endswith("\n") else f"{text}\n")
+    elif isinstance(data, dict):
+        capture.show(data, {}, None)
+
+
+def _show_value(_capture: Capture, value: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    display(value)
+    return {}, {}  # so that nothing is sent to the user's last cell
+
+
 def _clear_output(capture: Capture, wait: bool = False) -> None:  # noqa: FBT001, FBT002 - IPython's
     capture.clear(wait=wait)
 
@@ -252,8 +322,8 @@ def _refuse_input(_capture: Capture, *_args: Any, **_kwargs: Any) -> None:
     )
 
 
-def _show_nothing(_capture: Capture, *_args: Any, **_kwargs: Any) -> None:
-    """Show nothing: `results.converter` reports the exception to the client."""
+def _do_nothing(_capture: Capture, *_args: Any, **_kwargs: Any) -> None:
+    pass
 
 
 def _current_bars() -> ProgressBars | None:
@@ -283,6 +353,14 @@ class _Patch(Struct, frozen=True, eq=False):
     function: Callable[..., Any]
     replacement: Callable[..., Any]
 
+    def fits(self, owner: Any, attribute: Any, *, is_own: bool) -> bool:
+        """Return whether it is the patch for an attribute with this value."""
+        if self.owner is not owner:
+            return False
+        # A cell that began while it was installed, and ended later, has restored ours.
+        is_installed = attribute is self.replacement
+        return is_installed or (self.is_own is is_own and self.original is attribute)
+
 
 class FunctionPatches:
     """Replaces functions that calls must not reach, and restores them; used under a lock.
@@ -295,8 +373,8 @@ class FunctionPatches:
 
     def __init__(self, current: CurrentCall) -> None:
         self._current = current
-        self._patches: dict[str, _Patch] = {}
-        """The latest patch of each name."""
+        self._patches: dict[tuple[str, Callable[..., Any]], _Patch] = {}
+        """The latest patch by each replacement of a name."""
         self._installed: list[_Patch] = []
 
     def install(self, *functions: tuple[Any, str, Callable[..., Any]]) -> None:
@@ -307,18 +385,12 @@ class FunctionPatches:
                 argument is the current call's object.
         """
         for owner, name, in_call in functions:
-            patch = self._patches.get(name)
+            patch = self._patches.get((name, in_call))
             try:
                 members = vars(owner)
                 is_own = name in members
                 original = members[name] if is_own else getattr(type(owner), name, None)
-                is_made = (
-                    patch is not None
-                    and patch.owner is owner
-                    and patch.is_own is is_own
-                    and patch.original is original
-                )
-                if patch is None or not is_made:
+                if patch is None or not patch.fits(owner, original, is_own=is_own):
                     patch = self._make(owner, name, in_call, is_own=is_own, original=original)
             except (TypeError, AttributeError):
                 continue  # the user has replaced it by something that cannot be patched
@@ -349,98 +421,8 @@ class FunctionPatches:
 
         patch = _Patch(owner, name, is_own, original, function, replacement)
         if original is not None:  # otherwise `__getattr__` may return another one next time
-            self._patches[name] = patch
+            self._patches[name, in_call] = patch
         return patch
-
-
-# -- output streams -------------------------------------------------------------------------------
-
-
-_OWN_WRITE = "_mcp_notebook_write"
-"""Attribute of a routed stream: the ``write`` that was set on it."""
-
-
-def route_stream(stream: Any, taker: Callable[[], Callable[[str], object] | None]) -> bool:
-    """Route a stream: before it writes a text, it asks for the caller's receiver.
-
-    Args:
-        stream: Any stream written in Python; others are left alone.
-        taker: Returns the receiver of what the caller prints; None: the stream itself.
-
-    Returns:
-        Whether the stream was changed; False if it is routed already.
-    """
-    if stream is None or _is_routed(stream):
-        return False
-    original = type(stream)
-    members = {"write": _Write(original, taker), "__module__": original.__module__}
-    try:
-        stream.__class__ = type(original.__name__, (original,), members)
-    except TypeError:
-        return False
-    if "write" in vars(stream):
-        stream.write = vars(stream).pop("write")
-    return True
-
-
-def leave_stream(stream: Any) -> None:
-    """Undo `route_stream`."""
-    if _is_routed(stream):
-        own_write = vars(stream).pop(_OWN_WRITE, None)
-        stream.__class__ = type(stream).__mro__[1]
-        if own_write is not None:
-            stream.write = own_write
-
-
-def _is_routed(stream: Any) -> bool:
-    return isinstance(vars(type(stream)).get("write"), _Write)
-
-
-class _Write:
-    """``write`` of a routed stream's class."""
-
-    def __init__(self, original: type, taker: Callable[[], Callable[[str], object] | None]) -> None:
-        self._original = original
-        self._taker = taker
-
-    def __get__(self, stream: Any, owner: type) -> Any:
-        if stream is None:
-            return self
-        method = self._original.write.__get__(stream)  # type: ignore[attr-defined]
-        return _BoundWrite(vars(stream).get(_OWN_WRITE), method, self._taker)
-
-    def __set__(self, stream: Any, value: Any) -> None:
-        # IPython reads `write` at the start of a cell and sets that value at the cell's end: the
-        # bound object holds the attribute that was set when it was read.
-        vars(stream)[_OWN_WRITE] = value.own_write if isinstance(value, _BoundWrite) else value
-
-    def __delete__(self, stream: Any) -> None:
-        vars(stream).pop(_OWN_WRITE, None)
-
-
-class _BoundWrite:
-    """The value of ``stream.write`` when it is read."""
-
-    __slots__ = ("_taker", "_write", "own_write")
-
-    def __init__(
-        self, own_write: Any, method: Any, taker: Callable[[], Callable[[str], object] | None]
-    ) -> None:
-        self.own_write = own_write
-        self._write = method if own_write is None else own_write
-        self._taker = taker
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._write, name)  # a method's name, module, docstring...
-
-    def __call__(self, text: str, *args: Any, **kwargs: Any) -> Any:
-        take = self._taker()
-        if take is None:
-            return self._write(text, *args, **kwargs)
-        if not isinstance(text, str):
-            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
-        take(text)
-        return len(text)
 
 
 # -- threads that calls start ----------------------------------------------------------------------
@@ -453,7 +435,8 @@ def _start_in_context(
 
     Python's threads do not inherit the caller's context, so their printed text and tracebacks would
     appear below the user's last cell. The threads of libraries (the workers of a pool, a monitor of
-    progress bars) are left alone: they outlive the call and also serve the user's cells.
+    progress bars) are left alone: they outlive the call and also serve the user's cells. A job that
+    a call submits to a pool has its context by `_submit_in_context`.
 
     Args:
         thread: Not started yet.
@@ -495,6 +478,12 @@ def _start_in_context(
             raise
 
 
+def _submit_in_context(
+    _capture: Capture, pool: ThreadPoolExecutor, function: Any, /, *args: Any, **kwargs: Any
+) -> Future[Any]:
+    return _SUBMIT(pool, contextvars.copy_context().run, function, *args, **kwargs)
+
+
 def _runs_notebook_code(thread: threading.Thread) -> bool:
     function: Any = getattr(thread, "_target", None)
     if isinstance(thread, threading.Timer):
@@ -528,12 +517,12 @@ class _LoggingPatcher:
         @wraps(original)
         def handle(logger: logging.Logger, record: logging.LogRecord) -> None:
             taker = current_capture()
-            if taker is None or not taker.wants_logs:
+            is_ours = record.name.partition(".")[0] == "mcp_notebook"
+            if taker is None or not taker.wants_logs or is_ours:
                 original(logger, record)
                 return
-            before = taker.printed_chars
             original(logger, record)
-            taker.log(_read_record(record), is_printed=taker.printed_chars != before)
+            taker.log(_read_record(record))
 
         self._ours = handle
         logging.Logger.callHandlers = handle  # type: ignore[method-assign, assignment]

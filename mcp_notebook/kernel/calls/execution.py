@@ -9,13 +9,14 @@ from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
+from IPython import display
+
 from mcp_notebook.content import Result
 from mcp_notebook.errors import CallError, NotConfirmed, OtherKind, ToolGone, UnknownTool
 from mcp_notebook.kernel.calls.active_call import ActiveCall
 from mcp_notebook.kernel.calls.environment import CallEnvironment
 from mcp_notebook.kernel.calls.interrupts import Gate
 from mcp_notebook.kernel.calls.outcome import CallConverter
-from mcp_notebook.kernel.calls.result_cache import ResultCache
 from mcp_notebook.kernel.calls.stopping import Stopper
 from mcp_notebook.kernel.executors.executor_call import EngineFinder, run_in_executor
 from mcp_notebook.kernel.safe.interrupter import Shield
@@ -32,7 +33,6 @@ class Execution:
 
     Args:
         registry: Holds the tools.
-        cache: Stores results of read-only tools.
         environment: Isolates the outputs of calls.
         converter: Creates the results.
         stopper: Limits the time of calls.
@@ -41,7 +41,6 @@ class Execution:
     def __init__(
         self,
         registry: ToolRegistry,
-        cache: ResultCache,
         environment: CallEnvironment,
         converter: CallConverter,
         stopper: Stopper,
@@ -49,7 +48,6 @@ class Execution:
         self.environment = environment
         self.converter = converter
         self._registry = registry
-        self._cache = cache
         self.stopper = stopper
         self._engines = EngineFinder()
 
@@ -182,21 +180,29 @@ class Execution:
         if not tool.is_confirmed(call.client.confirmed):
             raise NotConfirmed(call.tool, was_asked=bool(call.client.confirmed))
         if tool is not call.declared:  # redeclared while the call waited
-            lifetime = None if call.client.is_trial else tool.options.cache_time
-            call.ticket = None
-            if lifetime is not None:
-                call.ticket = self._cache.make_ticket(
-                    tool, call.arguments, lifetime, shows_views=call.client.shows_views
-                )
             call.set_target(tool)
         return tool
 
+    def _reload_modules(self) -> None:
+        """Reload edited files if the user has ``%autoreload`` do so before each cell."""
+        shell = self.environment.shell
+        magics = shell.magics_manager.registry.get("AutoreloadMagics")
+        reloader = getattr(magics, "_reloader", None)
+        if reloader is None or not reloader.enabled:
+            return
+
+        def reload() -> None:
+            reloader.check()
+            self._registry.follow(shell.user_ns)
+
+        self.environment.run_on_main(reload)
+
     def _bind_function(self, call: ActiveCall) -> Callable[[], Any]:
         """Return the tool's function bound to the call's validated arguments."""
+        self._reload_modules()
         tool = self.find_tool(call)
         arguments = tool.validate(call.arguments)
         call.output_schema = tool.output
-        call.capture.max_chars = tool.options.max_result_chars
         if tool.schema.injected:
             arguments |= dict.fromkeys(tool.schema.injected, call.make_context())
         function: Callable[..., Any] = tool.function
@@ -286,8 +292,6 @@ class CallElsewhere:
 
     def display(self, function: str, args: tuple[Any, ...], options: dict[str, Any]) -> None:
         """Call a function of ``IPython.display``, as the tool's function did."""
-        from IPython import display  # noqa: PLC0415 - nearly all calls do without
-
         getattr(display, function)(*args, **options)
 
     def tell(self, kind: str, *fields: Any) -> None:

@@ -6,7 +6,9 @@ receives a `content.Result`.
 """
 
 import asyncio
+import logging
 import os
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -24,18 +26,20 @@ from mcp_notebook.kernel.calls.call_queue import CallQueue
 from mcp_notebook.kernel.calls.capture import Capture, current_capture
 from mcp_notebook.kernel.calls.environment import CallEnvironment
 from mcp_notebook.kernel.calls.execution import Execution
-from mcp_notebook.kernel.calls.outcome import CallConverter, error_result
-from mcp_notebook.kernel.calls.result_cache import ResultCache
+from mcp_notebook.kernel.calls.outcome import CallConverter, error_result, last_result
 from mcp_notebook.kernel.calls.runners import Runners, ThreadRunner
 from mcp_notebook.kernel.calls.spans import CallSpans
 from mcp_notebook.kernel.calls.stopping import Stopper
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.tools.context import NO_CLIENT, Client
-from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
+from mcp_notebook.kernel.tools.declared_tool import OWN_VIEW, DeclaredTool
 from mcp_notebook.kernel.tools.open_questions import Elicitations
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.settings.settings import Settings
+from mcp_notebook.span_export import is_configured
 from mcp_notebook.text.missing_tools import describe_switched_off
+
+logger = logging.getLogger(__name__)
 
 RESTART_FOLLOWS = 0.5
 """Seconds by which the answer to an interrupted call is delayed: a restart begins with an
@@ -62,7 +66,6 @@ class Invoker:
         registry: Holds the tools.
         converter: Converts values to results.
         settings: Limits on waiting calls, logged calls and run time.
-        cache: Stores results of read-only tools.
         log: Records all calls.
         fork_runner: Runs calls in copies of the kernel.
     """
@@ -75,15 +78,11 @@ class Invoker:
         converter: Converter,
         settings: Settings,
         *,
-        cache: ResultCache,
         log: CallLog,
         fork_runner: type[ThreadRunner],
     ) -> None:
         self.log = log
         """All calls, including those that have ended."""
-        log.most = settings.max_logged_calls
-        self.cache = cache
-        """Results of read-only tools, for equal calls."""
         self.observer: CallObserver | None = None
         """Is notified of calls; set it before the first one arrives."""
         self.on_ended: Callable[[DeclaredTool], object] = lambda _tool: None
@@ -93,12 +92,14 @@ class Invoker:
         self._loop = loop
         self._registry = registry
         self._queue = CallQueue(settings.max_waiting_calls, self._run)
-        results = CallConverter(converter)
+        results = CallConverter(
+            converter, lambda: any(tool.info.view == OWN_VIEW for tool in registry.tools)
+        )
         environment = CallEnvironment(shell, loop, results.format_display)
         self._stopper = Stopper(self._queue, results, settings.call_timeout)
-        execution = Execution(registry, cache, environment, results, self._stopper)
-        self._runners = Runners(loop, execution, fork_runner)
-        self._spans = CallSpans(exports=settings.tracing)
+        execution = Execution(registry, environment, results, self._stopper)
+        self._runners = Runners(loop, execution, fork_runner, self._queue.choose)
+        self._spans = CallSpans(exports=is_configured(os.environ))
         self._pid = os.getpid()
 
     # -- called by the notebook (main thread) ------------------------------------------------------
@@ -158,8 +159,6 @@ class Invoker:
         if call.tool in self._registry.switched_off:  # the client does not know it yet
             call.answer(CallState.FAILED, error_result(describe_switched_off(call.tool, call.kind)))
             return
-        if self._answer_from_cache(call):
-            return
         lack = self._queue.add(call)
         if lack is None:
             self._queue.start_waiting(call.tool)
@@ -179,7 +178,7 @@ class Invoker:
 
     def describe(self, call: ActiveCall) -> str:
         """Describe in a few words what a call is doing."""
-        return describe(call, self.calls, cell_since=self._runners.cells.since)
+        return describe(call, self._queue.line, cell_since=self._runners.cells.since)
 
     @property
     def calls(self) -> tuple[ActiveCall, ...]:
@@ -190,7 +189,9 @@ class Invoker:
         """Run a call inside the cell that asks for it, and return its result."""
         results: list[Result] = []
         call = self._make_call(tool, arguments, results.append, NO_CLIENT)
-        if not self._answer_from_cache(call):
+        if self._is_copied:
+            self._runners.run_here(call, results.append)
+        else:
             self._queue.add_started(call)
             self._runners.run_here(call, partial(self._end, call))
         return results[0]
@@ -213,59 +214,61 @@ class Invoker:
             client=client,
             declared=declared,
             open_span=self._spans.open,
-            capture=Capture(client, None if declared is None else declared.options.logs),
+            capture=Capture(client),
             elicitations=Elicitations() if client.elicitations is None else client.elicitations,
         )
         if client.elicitations is not None:
             call.elicitations.set_waiting_callback(partial(_track_waiting, call))
+        if self._is_copied:  # the log and the queue are the kernel's, and their locks may be held
+            call.lock = threading.Lock()
+            return call
         if client.is_trial:
             call.run = "fork"
             return call
         if declared is not None:
             call.run = declared.options.run_mode
-            lifetime = declared.options.cache_time
-            if lifetime is not None and declared.is_confirmed(client.confirmed):
-                call.ticket = self.cache.make_ticket(
-                    declared, arguments, lifetime, shows_views=client.shows_views
-                )
         self.log.add(call)
         return call
 
-    def _answer_from_cache(self, call: ActiveCall) -> bool:
-        """Answer with the stored result of an equal call, if there is one."""
-        result = self.cache.find(call.ticket) if call.ticket is not None else None
-        if result is None:
-            return False
-        call.move(CallState.RUNNING)
-        call.answer(CallState.DONE, result)
-        return True
-
     def _run(self, call: ActiveCall) -> None:
-        self._runners.start(call, partial(self._end, call))
+        try:
+            self._runners.start(call, partial(self._end, call))
+        except Exception as error:  # noqa: BLE001 - of our own code: the call needs an answer
+            self._end(call, last_result(call, error))
 
     # -- ending (any thread) -----------------------------------------------------------------------
 
+    @property
+    def _is_copied(self) -> bool:
+        """Whether this process is a child of the kernel: the copy of a call, or a tool's own."""
+        return os.getpid() != self._pid
+
     def _end(self, call: ActiveCall, result: Result) -> None:
         """Answer a call whose code has ended, and let the next one begin."""
-        if os.getpid() != self._pid:
+        if self._is_copied:
             # A child that the tool forked has returned from the tool's code. It is not a kernel:
             # it must not answer through its copies of the kernel's sockets.
             os._exit(0)
-        call.elicitations.close(Cancelled(_ENDED))
         request = call.stop_request
-        is_reusable = request is None and not result.is_error and not call.elicitations.is_used
-        if call.ticket is not None and is_reusable:
-            self.cache.store(call.ticket, result)
+        try:
+            self._note_end(call, result)
+        except Exception:
+            logger.exception("the end of a call of %r could not be noted", call.tool)
+        try:
+            if not result.is_error:
+                call.answer(CallState.DONE, result)
+            else:
+                call.answer(CallState.FAILED if request is None else request.state, result)
+        finally:
+            self._queue.finish(call)
+            self._queue.start_waiting(call.tool)
+            self.log.note_left(call)
+
+    def _note_end(self, call: ActiveCall, result: Result) -> None:
+        call.elicitations.close(Cancelled(_ENDED))
         self._follow_variables(call)
         if call.declared is not None and not call.client.is_trial:
             self._note_code_ended(call, call.declared, result)
-        if not result.is_error:
-            call.answer(CallState.DONE, result)
-        else:
-            call.answer(CallState.FAILED if request is None else request.state, result)
-        self._queue.finish(call)
-        self._queue.start_waiting(call.tool)
-        self.log.note_left(call)
 
     def _note_code_ended(self, call: ActiveCall, tool: DeclaredTool, result: Result) -> None:
         if call.began is not None:
@@ -289,7 +292,6 @@ class Invoker:
         # why a tool was dropped, because calls do not print into the user's cells.
         with suppress(BaseException):
             self._registry.follow(namespace)
-        self.cache.keep(self._registry.tools)
 
 
 def _reply_and_notify(

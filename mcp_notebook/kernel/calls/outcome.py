@@ -4,7 +4,8 @@ Runs in the user's kernel, on the thread of the call. Figures left open in pyplo
 at the end of a cell.
 """
 
-from collections.abc import Coroutine, Sequence
+import logging
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,8 +19,15 @@ from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.tracebacks import ErrorText
 from mcp_notebook.kernel.results.views.kept_views import KeptViews
 from mcp_notebook.kernel.safe.foreign_code import DeadlineExceeded
+from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.secrets import scrub
 
+logger = logging.getLogger(__name__)
+
+_OWN_FAILURE = (
+    "mcp-notebook could not run the {} {!r}: {}. The user has to restart the notebook's kernel, "
+    "as after each upgrade or removal of a package that it has loaded."
+)
 _EMPTY_PROMPT = (
     "The prompt {!r} is empty: its function returned nothing. It has to return text, messages, "
     "pictures or tables."
@@ -31,10 +39,13 @@ class CallConverter:
 
     Args:
         converter: Converts values and errors, independently of calls.
+        has_pages: Returns whether a tool of the notebook has a page of its author's, which may
+            call all tools.
     """
 
-    def __init__(self, converter: Converter) -> None:
+    def __init__(self, converter: Converter, has_pages: Callable[[], bool] = lambda: False) -> None:
         self._converter = converter
+        self._has_pages = has_pages
 
     def keep(self, original: Original) -> tuple[ResourceLink, ...]:
         """Keep an original, and return a link for each of its formats."""
@@ -50,7 +61,7 @@ class CallConverter:
 
     def await_value(self, call: ActiveCall, value: Any) -> Coroutine[Any, Any, Any]:
         """Return a coroutine that awaits a function's value."""
-        return self._converter.await_value(value, call.output_schema)
+        return self._converter.await_value(value, call.output_schema, call.capture.yielded)
 
     def convert_value(self, call: ActiveCall, value: Any) -> Result:
         """Return the result of a call whose function returned.
@@ -66,7 +77,7 @@ class CallConverter:
         try:
             if call.declared is not None and call.kind == "resource":
                 return self._convert_resource(call, call.declared.info.mime_type, value)
-            is_nothing = value is None or (isinstance(value, str | list | tuple) and not value)
+            is_nothing = value is None or (type(value) in (str, list, tuple) and not value)
             if call.kind == "prompt" and is_nothing and not capture.outputs:
                 return error_result(_EMPTY_PROMPT.format(call.tool))
             # The outputs are read last, because an object's display method may print or display.
@@ -74,9 +85,10 @@ class CallConverter:
                 value,
                 lambda: capture.outputs,
                 call.output_schema,
-                max_chars=capture.max_chars,
-                views=KeptViews(self.keep, figures) if _has_view(call) else None,
+                views=KeptViews(self.keep) if _has_view(call) else None,
+                has_page=call.kind == "tool" and call.client.shows_views and self._has_pages(),
                 style=call.error_style,
+                yielded=capture.yielded,
             )
             return scrub_texts(result, capture.secrets) if result.is_error else result
         finally:
@@ -93,47 +105,55 @@ class CallConverter:
 
     def convert_error(self, call: ActiveCall, error: BaseException) -> Result:
         """Return the result of a call whose code raised; raises nothing itself."""
+        figures = open_figures()
         try:
-            self._show_drawn_figures(call)
+            self._show_drawn_figures(call, figures)
             if isinstance(error, CannotElicit) and error.undeclared:
                 call.missing_capability = "elicitation"
             call.refuses_arguments = isinstance(error, InvalidArguments)
-            return self._make_failure(call, error)
+            return self._make_failure(call, error, call.capture.yielded)
         except BaseException:  # noqa: BLE001 - an exception's own str or repr may do anything
             style, name = call.error_style, type(error).__name__
             is_masked = style.detail == "masked"
             return error_result(
                 style.masked if is_masked else f"The {call.kind} {call.tool!r} failed with {name}."
             )
-
-    def _show_drawn_figures(self, call: ActiveCall) -> None:
-        """Display the figures that the call drew before it raised, and close them."""
-        capture, figures = call.capture, open_figures()
-        try:
-            if call.stop_request is None:  # otherwise they are not needed
-                unseen = [figure for figure in figures if not capture.has_canvas(figure)]
-                for data, metadata in self._converter.format_drawn_figures(unseen):
-                    capture.show(data, metadata, None)
         finally:
             close_figures(figures)
 
+    def _show_drawn_figures(self, call: ActiveCall, figures: list[Any]) -> None:
+        """Display the figures that the call drew before it raised."""
+        if call.stop_request is not None:
+            return  # they are not needed
+        unseen = [figure for figure in figures if not call.capture.has_canvas(figure)]
+        for data, metadata in self._converter.format_drawn_figures(unseen):
+            call.capture.show(data, metadata, None)
+
     def convert_stop(self, call: ActiveCall, error: CallError) -> Result:
-        """Return the result of a stopped call, whose code may still run."""
-        return self._make_failure(call, error)
+        """Return the result of a stopped call, whose code may still run; raises nothing itself."""
+        try:
+            return self._make_failure(call, error)
+        except Exception:
+            logger.exception("the outputs of a stopped call of %r are lost", call.tool)
+            return error_result(str(error))
 
     def format_display(
         self, capture: Capture, *args: Any, **kwargs: Any
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Format a display, as ``display_formatter.format`` does for a cell."""
-        for figure in self._converter.find_canvas_figures(args[0]) if args else ():
+        figure = self._converter.find_canvas_figure(args[0]) if args else None
+        if figure is not None:
             capture.add_canvas(figure)
-        return self._converter.format_display(*args, **kwargs, max_chars=capture.max_chars)
+        before = capture.figures
+        capture.figures += bool(args) and self._converter.is_figure(args[0])
+        return self._converter.format_display(*args, **kwargs, figures_before=before)
 
-    def _make_failure(self, call: ActiveCall, error: BaseException) -> Result:
+    def _make_failure(
+        self, call: ActiveCall, error: BaseException, yielded: Sequence[Any] = ()
+    ) -> Result:
         capture = call.capture
-        outputs, chars = capture.outputs, capture.max_chars
         result = self._converter.make_failure(
-            error, outputs, max_chars=chars, style=call.error_style
+            error, capture.outputs, style=call.error_style, yielded=yielded
         )
         return scrub_texts(result, capture.secrets)
 
@@ -160,6 +180,15 @@ def _scrub_block(block: Text, secrets: Sequence[str]) -> Text:
     if isinstance(block, ErrorText):
         return replace(block, text=text, details=scrub(block.details, secrets))
     return replace(block, text=text)
+
+
+def last_result(call: ActiveCall, error: BaseException) -> Result:
+    """Return the result of a call that could not be run because code of this package raised.
+
+    Nothing here can fail as that did: no import, and nothing of the tool's.
+    """
+    logger.error("the %s %r could not be run", call.kind, call.tool, exc_info=error)
+    return error_result(_OWN_FAILURE.format(call.kind, call.tool, describe_error(error)))
 
 
 def error_result(text: str) -> Result:

@@ -1,14 +1,14 @@
 """Where calls run: on the main thread between cells, in a thread each, or inside a cell.
 
 Runs in the user's kernel. A runner can be started from any thread. It calls ``on_result`` exactly
-once, or never if the call was stopped before it began.
+once, even if code of ours raises, or never if the call was stopped before it began.
 """
 
 import asyncio
 import contextlib
 import contextvars
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import CancelledError as FutureCancelled
 from functools import partial
 from time import monotonic
@@ -18,7 +18,7 @@ from mcp_notebook.content import Result
 from mcp_notebook.kernel.calls.active_call import ActiveCall
 from mcp_notebook.kernel.calls.execution import Execution
 from mcp_notebook.kernel.calls.interrupts import Gate, InterruptGate, InterruptWatch, ThreadGate
-from mcp_notebook.kernel.calls.outcome import error_result
+from mcp_notebook.kernel.calls.outcome import error_result, last_result
 from mcp_notebook.kernel.tools.options import RunMode
 
 _LOOK = 0.1
@@ -26,7 +26,7 @@ _LOOK = 0.1
 
 
 class Cells:
-    """The user's cells: whether one runs, and the ContextVars that the last one set.
+    """The user's cells: whether one runs, and the ContextVars that the last one left.
 
     Written on the main thread, read on any.
     """
@@ -73,7 +73,7 @@ class _OutsideCellsRunner:
         loop: The main thread's event loop.
         execution: Runs the code.
         watch: Receives the user's "Interrupt" while calls run off the main thread.
-        copy_context: Returns the ContextVars that a cell would see.
+        cells: The user's.
     """
 
     def __init__(
@@ -81,24 +81,52 @@ class _OutsideCellsRunner:
         loop: asyncio.AbstractEventLoop,
         execution: Execution,
         watch: InterruptWatch,
-        copy_context: Callable[[], contextvars.Context],
+        cells: Cells,
     ) -> None:
         self._loop = loop
         self._execution = execution
         self._watch = watch
-        self._copy_context = copy_context
+        self._cells = cells
+
+    def _run(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
+        # On the main thread, this is a callback of the loop: an exception could end the kernel.
+        try:
+            self._cells.copy_context().run(self._run_in_context, call, on_result)
+        except BaseException as error:  # noqa: BLE001 - of our own code: the call needs an answer
+            on_result(last_result(call, error))
+
+    def _run_in_context(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
+        """Run a call in the context that a cell would see."""
+        raise NotImplementedError
 
 
 class MainRunner(_OutsideCellsRunner):
-    """Runs calls on the main thread between cells; coroutines run concurrently on its loop."""
+    """Runs calls on the main thread between cells; coroutines run concurrently on its loop.
+
+    Args:
+        parts: Those of `_OutsideCellsRunner`.
+        choose: Returns the one of the waiting calls whose turn it is.
+    """
+
+    def __init__(self, *parts: Any, choose: Callable[[Sequence[ActiveCall]], ActiveCall]) -> None:
+        super().__init__(*parts)
+        self._choose = choose
+        self._waiting: dict[ActiveCall, Callable[[Result], None]] = {}
+        """The calls that wait for the main thread, oldest first; each has a callback on the loop.
+        Added on any thread, removed on the main thread."""
 
     def start(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
         """Schedule a call on the loop."""
-        self._loop.call_soon_threadsafe(self._run, call, on_result)
+        self._waiting[call] = on_result
+        self._loop.call_soon_threadsafe(self._run_next)
 
-    def _run(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
-        # A callback of the loop: an exception that escaped could end the kernel.
-        self._copy_context().run(self._run_in_context, call, on_result)
+    def _run_next(self) -> None:
+        waiting = tuple(self._waiting)
+        try:
+            call = self._choose(waiting)
+        except Exception:  # noqa: BLE001 - of our own code: each call needs its turn
+            call = waiting[0]
+        self._run(call, self._waiting.pop(call))
 
     def _run_in_context(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
         gate = InterruptGate()
@@ -145,9 +173,12 @@ class MainRunner(_OutsideCellsRunner):
             outcome = task.result()
         except BaseException as error:  # noqa: BLE001 - an interrupt at the end of the last step
             outcome = error
-        if not isinstance(outcome, Result):
-            by_user = call.capture.steps.interrupted
-            outcome = self._execution.convert_error(call, outcome, by_user=by_user)
+        try:
+            if not isinstance(outcome, Result):
+                by_user = call.capture.steps.interrupted
+                outcome = self._execution.convert_error(call, outcome, by_user=by_user)
+        except BaseException as error:  # noqa: BLE001 - as in `_run`
+            outcome = last_result(call, error)
         self._execution.environment.release()
         on_result(outcome)
         self._watch.release()
@@ -161,7 +192,10 @@ class ThreadRunner(_OutsideCellsRunner):
         self._loop.call_soon_threadsafe(self._watch.acquire)
         # Not a pool, whose threads would be joined when the kernel ends.
         thread = threading.Thread(
-            target=self._run, args=(call, on_result), name=f"mcp-notebook-{call.tool}", daemon=True
+            target=self._run_thread,
+            args=(call, on_result),
+            name=f"mcp-notebook-{call.tool}",
+            daemon=True,
         )
         try:
             thread.start()
@@ -170,8 +204,8 @@ class ThreadRunner(_OutsideCellsRunner):
             text = f"The {call.kind} {call.tool!r} cannot be run: {error}. Try again."
             on_result(error_result(text))
 
-    def _run(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
-        self._copy_context().run(self._run_in_context, call, on_result)
+    def _run_thread(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
+        self._run(call, on_result)
         with contextlib.suppress(RuntimeError):  # the kernel has ended
             self._loop.call_soon_threadsafe(self._watch.release)
 
@@ -213,7 +247,10 @@ class InlineRunner:
 
     def start(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
         """Run a call to its end."""
-        contextvars.copy_context().run(self._run, call, on_result)
+        try:
+            contextvars.copy_context().run(self._run, call, on_result)
+        except BaseException as error:  # noqa: BLE001 - as in `_OutsideCellsRunner`
+            on_result(last_result(call, error))
 
     def _run(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
         gate = InterruptGate()
@@ -294,6 +331,7 @@ class Runners:
         loop: The main thread's event loop.
         execution: Runs the code.
         fork_runner: Runs calls in copies of the kernel.
+        choose: Returns the one of several waiting calls whose turn it is.
     """
 
     def __init__(
@@ -301,14 +339,15 @@ class Runners:
         loop: asyncio.AbstractEventLoop,
         execution: Execution,
         fork_runner: type[ThreadRunner],
+        choose: Callable[[Sequence[ActiveCall]], ActiveCall],
     ) -> None:
         self.cells = Cells()
         """The user's cells, which calls run between."""
         self._execution = execution
         watch = InterruptWatch(loop, execution.stopper.interrupt_all, self.cells.is_running)
-        parts = (loop, execution, watch, self.cells.copy_context)
+        parts = (loop, execution, watch, self.cells)
         self._runners: dict[RunMode, Runner] = {
-            "main": MainRunner(*parts),
+            "main": MainRunner(*parts, choose=choose),
             "thread": ThreadRunner(*parts),
             "fork": fork_runner(*parts),
         }

@@ -48,9 +48,9 @@ class CallSpan:
 
     def end(self, state: CallState) -> None:
         """End the span with the call's final state; it has no data of the result."""
-        from opentelemetry.trace import StatusCode  # noqa: PLC0415 - it is loaded, as there is a span
-
         try:
+            from opentelemetry.trace import StatusCode  # noqa: PLC0415 - loaded, as there is a span
+
             if state in _ERROR_TYPES:
                 self._span.set_attribute("error.type", _ERROR_TYPES[state])
                 self._span.set_status(StatusCode.ERROR)

@@ -147,7 +147,7 @@ class Stopper:
         # A thread, because the code that has to stop may hold the main thread. Only calls with a
         # limit, or that are stopped, need one.
         timer = threading.Timer(seconds, function, (call,))
-        timer.daemon = True
+        timer.daemon, timer.name = True, "mcp-notebook-limit"
         call.timers.append(timer)
         try:
             timer.start()

@@ -9,9 +9,8 @@ import logging
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, wait
-from contextlib import contextmanager
 from time import monotonic
 from typing import Any
 from uuid import uuid4
@@ -19,7 +18,6 @@ from uuid import uuid4
 from mcp_notebook.errors import ToolError
 from mcp_notebook.kernel.executors.engines import Engine
 from mcp_notebook.kernel.executors.job import Job
-from mcp_notebook.kernel.executors.pickling import MUCH
 from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.text import describe_error
 
@@ -43,10 +41,6 @@ _WORKER_ENDED = (
 _CLUSTER_GONE = (
     "The Dask cluster of {name!r} is gone: {error}. The user has to start a new one, and declare "
     "the tool again with a client of it."
-)
-_ADVICE = (
-    "To send it only once, write `shared = client.scatter({name}, broadcast=True)` in the notebook "
-    "and `shared.result()` in the function."
 )
 
 
@@ -83,8 +77,6 @@ class Inbox:
     def __init__(self) -> None:
         self.topic = f"mcp-notebook-{uuid4().hex}"
         """The topic of the events."""
-        self.lock = threading.Lock()
-        """Held by a call that changes Dask's settings."""
         self.last_question = 0.0
         """When a call last asked the scheduler for its workers, on the monotonic clock."""
         self.workers: int | None = None
@@ -211,15 +203,10 @@ class DaskEngine(Engine):
         client: A ``distributed.Client``.
         options: Of its ``submit``.
         inbox: Of the client.
-        large_tools: Tools whose author has been warned that their calls are large.
     """
 
-    advice = _ADVICE
-
-    def __init__(
-        self, client: Any, options: dict[str, Any], inbox: Inbox, large_tools: set[str]
-    ) -> None:
-        super().__init__(client, large_tools)
+    def __init__(self, client: Any, options: dict[str, Any], inbox: Inbox) -> None:
+        super().__init__(client)
         self.reports_begin = True
         self._client = client
         self._inbox = inbox
@@ -239,20 +226,7 @@ class DaskEngine(Engine):
         prefix = _ONCE if self._options["retries"] == 0 else ""
         key = f"{prefix}{job.name}-{uuid4().hex}"
         values = {"values": job.futures}  # Dask replaces them by their values
-        with self._allow_size(len(job.pickle_call())):
-            task = self._client.submit(job, values, key=key, **self._options)
-            return DaskFuture(task, self.check)
-
-    @contextmanager
-    def _allow_size(self, size: int) -> Iterator[None]:
-        """Keep Dask from warning of a large call: our own warning says more."""
-        if size <= MUCH:
-            yield
-            return
-        limit = {"distributed.admin.large-graph-warning-threshold": 2 * size}
-        # Dask's settings belong to the process: overlapping changes would not be undone.
-        with self._inbox.lock, sys.modules["dask.config"].set(limit):
-            yield
+        return DaskFuture(self._client.submit(job, values, key=key, **self._options), self.check)
 
     def cancel(self, future: Future[Any]) -> bool:
         """Cancel a job: Dask forgets it, even while a worker runs its function."""

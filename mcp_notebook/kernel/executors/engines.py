@@ -8,6 +8,7 @@ messages; the worker's end of the file is in `remote_context`.
 import json
 import os
 import tempfile
+from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future
 from contextlib import suppress
 from pathlib import Path
@@ -18,21 +19,24 @@ from mcp_notebook.kernel.executors.job import Channel, Job
 from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.text import describe_error
 
-_REPORTING = frozenset({"concurrent", "executorlib", "loky"})
+_REPORTING = frozenset({"concurrent", "loky"})
 """Packages of executors whose futures report when their function starts to run."""
 _OF_THIS_MACHINE = (
     "concurrent.futures.process",
-    "executorlib.executor.single",
     "loky.process_executor",
 )
 """Modules of process pools on this machine. Some mark a future as running while it still waits in a
 worker's queue."""
 _VIEW = "ipyparallel.client.view.ViewExecutor"
-_PICKLING = frozenset({"distributed", "executorlib", "ipyparallel", "loky"})
+_PICKLING = frozenset({"distributed", "ipyparallel", "loky"})
 
 _BROKEN = (
     "A worker of the executor of {!r} ended: {}. The executor can no longer be used: the user has "
     "to create a new one and declare the tool again with it."
+)
+_RENEWED = (
+    "A worker of the process pool of {!r} ended: {}. The next call gets a new pool: call again if "
+    "the tool may run twice."
 )
 _FAILED = (
     "The executor of {!r} did not run the call: {}. If this happens again, the user has to check "
@@ -78,17 +82,18 @@ class Engine:
 
     Args:
         executor: The author's.
-        large_tools: Tools whose author has already been warned that their calls are large.
+        renew: Returns an executor in place of a broken one; None: nothing can replace it.
     """
 
-    advice = "Let the function load such data itself, on its worker."
-    """How to make a call smaller; ``{name}`` is a variable."""
-
-    def __init__(self, executor: Any, large_tools: set[str] | None = None) -> None:
+    def __init__(
+        self,
+        executor: Any,
+        renew: Callable[[Any], Any] = lambda _executor: None,
+    ) -> None:
         from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415 - loads multiprocessing
 
         self.executor = executor
-        self._large_tools = set() if large_tools is None else large_tools
+        self._renew = renew
         kinds = [kind for kind in type(executor).__mro__ if kind is not Executor]
         packages = {kind.__module__.partition(".")[0] for kind in kinds}
         self.reports_begin = bool(packages & _REPORTING)
@@ -113,18 +118,19 @@ class Engine:
         Raises:
             Exception: The executor rejects it.
         """
-        future: Future[Any] = self.executor.submit(job)
+        try:
+            future: Future[Any] = self.executor.submit(job)
+        except BrokenExecutor:  # by an earlier call, or in a cell
+            new = self._renew(self.executor)
+            if new is None:
+                raise
+            self.executor = new
+            future = new.submit(job)
         return future
 
     def cancel(self, future: "Future[Any]") -> bool:
         """Cancel a job; return False if its function runs or may still run."""
         return future.cancel()
-
-    def begin_warning(self, name: str) -> bool:
-        """Return whether to warn that calls of a tool are large; true once for each tool."""
-        is_new = name not in self._large_tools
-        self._large_tools.add(name)
-        return is_new
 
     def describe_wait(self) -> str:
         """Describe what a call that has not started waits for."""
@@ -139,7 +145,9 @@ class Engine:
             name: The tool's.
             error: What the executor or its future raised.
         """
-        text = _BROKEN if isinstance(error, BrokenExecutor) else _FAILED
+        text = _FAILED
+        if isinstance(error, BrokenExecutor):
+            text = _RENEWED if self._renew(self.executor) is not None else _BROKEN
         return ToolError(text.format(name, describe_error(error).rstrip(".")))
 
     def check(self) -> None:

@@ -16,7 +16,6 @@ from mcp_notebook.errors import ToolError
 from mcp_notebook.kernel.executors.dask_engine import DaskEngine, Inbox, find_client, open_inbox
 from mcp_notebook.kernel.executors.engines import Engine
 from mcp_notebook.kernel.executors.job import Job, OutputTaker
-from mcp_notebook.kernel.executors.pickling import MUCH
 from mcp_notebook.kernel.safe.interrupter import Shield
 
 _LOOK = 0.1
@@ -115,9 +114,7 @@ class _Run:
     def _submit(self) -> Future[Any]:
         if self._engine.sends_elsewhere:
             # Pickled here: on failure, Dask would log an error as well.
-            size = len(self._shield.run(self._job.pickle_call))
-            if size > MUCH and self._engine.begin_warning(self._call.tool):
-                self._call.write(self._job.describe_size(self._engine.advice))
+            self._shield.run(self._job.pickle_call)
         return self._engine.submit(self._job)
 
     def _wait(self, future: Future[Any]) -> None:
@@ -183,14 +180,43 @@ class EngineFinder:
     def __init__(self) -> None:
         self._inboxes: WeakKeyDictionary[Any, Inbox] = WeakKeyDictionary()
         self._lock = threading.Lock()
-        self._large_tools: set[str] = set()
+        self._pools: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+        """The pools made in place of broken ones."""
 
     def find(self, executor: Any) -> Engine:
         """Return the engine of an executor."""
         client = find_client(executor)
         if client is None:
-            return Engine(executor, self._large_tools)
-        return DaskEngine(*client, self._open_inbox(client[0]), self._large_tools)
+            return Engine(self._find_pool(executor), self._renew)
+        return DaskEngine(*client, self._open_inbox(client[0]))
+
+    def _find_pool(self, executor: Any) -> Any:
+        with suppress(TypeError):  # an executor without weak references or hash
+            while executor in self._pools:
+                executor = self._pools[executor]
+        return executor
+
+    def _renew(self, broken: Any) -> Any:
+        """Return a pool like a broken one; None if that is not one of Python's process pools.
+
+        A killed worker breaks a pool for good, and a notebook that runs headless has nobody to make
+        another. The notebook's own variable keeps the broken one.
+        """
+        from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415 - loads multiprocessing
+
+        if type(broken) is not ProcessPoolExecutor:  # a subclass may take other arguments
+            return None
+        with self._lock:
+            if broken not in self._pools:
+                pool: Any = broken  # its arguments are not public
+                self._pools[broken] = ProcessPoolExecutor(
+                    pool._max_workers,  # noqa: SLF001
+                    pool._mp_context,  # noqa: SLF001
+                    pool._initializer,  # noqa: SLF001
+                    pool._initargs,  # noqa: SLF001
+                    max_tasks_per_child=pool._max_tasks_per_child,  # noqa: SLF001
+                )
+            return self._pools[broken]
 
     def _open_inbox(self, client: Any) -> Inbox:
         with self._lock:

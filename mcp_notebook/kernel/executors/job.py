@@ -17,8 +17,6 @@ from mcp_notebook.errors import ToolError
 from mcp_notebook.kernel.executors import remote_context, remote_outputs, remote_run
 from mcp_notebook.kernel.executors.pickling import (
     dump,
-    find_large_parts,
-    format_size,
     pickle_call,
 )
 from mcp_notebook.kernel.safe.text import describe_error
@@ -95,7 +93,7 @@ class Job:
         channel: From the worker to the call; None if there is none.
     """
 
-    # No `__dict__`: executors that wrap what they run, as Parsl does, copy it to their wrapper
+    # No `__dict__`: executors that wrap what they run copy it to their wrapper
     # (`functools.wraps`), and would pickle its contents instead of the job.
     __slots__ = (
         "__name__",
@@ -163,19 +161,6 @@ class Job:
                 self.failure = error
                 raise
         return self._pickled_call
-
-    def describe_size(self, advice: str) -> str:
-        """Describe what makes it large, and what to do about it.
-
-        Args:
-            advice: The next step; ``{name}`` stands for a variable.
-        """
-        size = len(self.pickle_call())
-        parts, largest = find_large_parts(self._function, self._arguments, size)
-        return (
-            f"[Each call of {self.name!r} sends {format_size(size)} to its worker: {parts}. "
-            f"{advice.format(name=largest or 'data')}]\n"
-        )
 
     def __reduce__(self) -> tuple[type[partial[Any]], tuple[Any, ...]]:
         # The worker needs nothing but Python to unpickle this. The function itself is unpickled

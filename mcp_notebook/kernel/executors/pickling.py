@@ -24,12 +24,8 @@ _NOT_PICKLED = (
     "({error}). Create what exists only in the notebook's process (a lock, an open file or "
     "connection, an executor) inside the function."
 )
-MUCH = 10_000_000
-"""Bytes; the author is warned of larger calls."""
 _NO_FILE = "<dynamic-code>"
 """In place of the name of a code's file, since cloudpickle 3.1.3."""
-_SHARE = 0.1
-"""Share of the call's bytes; smaller variables are not named."""
 
 
 def pickle_call(
@@ -125,40 +121,3 @@ def _find_culprit(function: Callable[..., Any], arguments: dict[str, Any]) -> st
         except Exception:  # noqa: BLE001 - pickling runs the values' code
             return f"{name}, of type {type(value).__name__},"
     return "something that it uses"
-
-
-def find_large_parts(
-    function: Callable[..., Any], arguments: dict[str, Any], size: int
-) -> tuple[str, str | None]:
-    """Find the variables and arguments that make a call large.
-
-    Args:
-        function: The tool's.
-        arguments: Of the function.
-        size: Bytes of the call.
-
-    Returns:
-        Their names and sizes as text, and the name of the largest variable; None if no variable of
-        the notebook is large.
-    """
-    variables = list_variables(function)
-    data = {name: value for name, value in variables.items() if not callable(value)}
-    sizes = {name: _measure(value) for name, value in data.items()}
-    large = sorted((n for n in sizes if sizes[n] > _SHARE * size), key=lambda n: -sizes[n])
-    parts = [f"the variable {name!r} ({format_size(sizes[name])})" for name in large]
-    for name, value in arguments.items():
-        if (its_size := _measure(value)) > _SHARE * size:
-            parts.append(f"the argument {name!r} ({format_size(its_size)})")
-    return " and ".join(parts) or "many small values", large[0] if large else None
-
-
-def format_size(size: int) -> str:
-    """Return a number of bytes in megabytes."""
-    return f"{size / 1e6:,.0f} MB"
-
-
-def _measure(value: Any) -> int:
-    try:
-        return len(dump(value))
-    except Exception:  # noqa: BLE001 - pickling runs the values' code
-        return 0

@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, contextmanager, suppress
 from itertools import islice
+from time import sleep
 from types import AsyncGeneratorType, GeneratorType
 from typing import Any
 
@@ -157,7 +158,7 @@ def _end_with_parent() -> None:
     The workers of a pool hold the ends of each other's queues: they would wait for work forever.
     """
     # Late: a kernel imports this module too, and most notebooks do without multiprocessing.
-    import multiprocessing  # noqa: PLC0415
+    import multiprocessing.connection  # noqa: PLC0415
 
     parent = multiprocessing.parent_process()
     is_worker = threading.current_thread() is threading.main_thread()  # not a thread of a kernel
@@ -168,11 +169,15 @@ def _end_with_parent() -> None:
     ):
         return
     maker = os.getppid()  # with a fork server, not the same as `parent`
+    sentinel: int | None = parent.sentinel  # None in a worker of loky
 
     def watch() -> None:
         # Workers forked later hold the other end of the pipe that reports the parent's death.
-        while parent.is_alive() and os.getppid() == maker:
-            parent.join(_WATCH_SECONDS)
+        while os.getppid() == maker:
+            if sentinel is None:
+                sleep(_WATCH_SECONDS)
+            elif multiprocessing.connection.wait([sentinel], _WATCH_SECONDS):
+                break
         os._exit(1)
 
     threading.Thread(target=watch, name=_WATCH, daemon=True).start()
@@ -196,8 +201,22 @@ def _complete(value: Any, outputs: Outputs) -> Any:
     if isinstance(value, AsyncGeneratorType) or inspect.isawaitable(value):
         value = _await(value, outputs)
     if isinstance(value, (GeneratorType, map, filter, zip, enumerate, reversed)):
-        return _mark_end(list(islice(value, MAX_ITEMS + 1)))
+        items: list[Any] = []
+        with _showing(items, outputs):
+            items.extend(islice(value, MAX_ITEMS + 1))
+        return _mark_end(items)
     return value
+
+
+@contextmanager
+def _showing(items: list[Any], outputs: Outputs) -> Iterator[None]:
+    """Display what a generator yielded before it fails."""
+    try:
+        yield
+    except BaseException:
+        if items:
+            outputs.display(items)
+        raise
 
 
 def _await(value: Any, outputs: Outputs) -> Any:
@@ -208,11 +227,12 @@ def _await(value: Any, outputs: Outputs) -> Any:
         if not isinstance(result, AsyncGeneratorType):
             return result
         items: list[Any] = []
-        async with aclosing(result):
-            async for item in result:
-                items.append(item)
-                if len(items) > MAX_ITEMS:
-                    break
+        with _showing(items, outputs):
+            async with aclosing(result):
+                async for item in result:
+                    items.append(item)
+                    if len(items) > MAX_ITEMS:
+                        break
         return _mark_end(items)
 
     def run() -> Any:

@@ -8,7 +8,6 @@ connection, an object of an unknown library) counts as unchanged while it is the
 import functools
 import inspect
 import os
-import random
 import sys
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -20,8 +19,6 @@ from msgspec import Struct
 
 from mcp_notebook.kernel.safe.libraries import is_instance
 
-MAX_CHANGES = 20
-"""Changes that are told."""
 MAX_FILES = 20_000
 """Files and folders that are compared; in a larger folder, none are."""
 _MAX_PARTS = 1_000_000
@@ -29,6 +26,11 @@ _MAX_PARTS = 1_000_000
 _NOT_OURS = frozenset({"__pycache__", "node_modules"})
 """Folders that are not compared, besides hidden ones."""
 _PLAIN = (bool, int, float, complex, type(None))
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_FILE_EVENTS = frozenset(
+    ("os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.link", "os.symlink", "os.truncate")
+)
+_PROCESS_EVENTS = ("subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork")
 
 
 class Change(Struct, frozen=True):
@@ -36,7 +38,8 @@ class Change(Struct, frozen=True):
 
     kind: str
     """"new name", "removed name", "rebound name" or "changed value" of a variable; "new file",
-    "changed file" or "removed file"; "environment"; "working directory"; "random state"."""
+    "changed file" or "removed file"; "environment"; "working directory"; "wrote"
+    for a file anywhere, "socket" or "process" for what was opened or started."""
     name: str = ""
     """The variable, the path relative to the working directory, or the environment variable."""
 
@@ -57,10 +60,26 @@ class Snapshot:
         self.environment = dict(os.environ)
         self.folder = _find_folder()
         self.files = _list_files(self.folder)
-        self.random = _digest(list(_list_random_states()))
+        self._effects: dict[str, None] = {}
+        # A hook cannot be removed; the process is a copy that ends with its call.
+        sys.addaudithook(self._note_effect)
+
+    def _note_effect(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """Note what the audited code does outside this process."""
+        if event == "open":
+            flags = arguments[2]
+            if flags & _WRITING and arguments[0] != os.devnull:
+                self._effects["wrote"] = None
+        elif event in _FILE_EVENTS:
+            self._effects["wrote"] = None
+        elif event.startswith("socket."):
+            self._effects["socket"] = None
+        elif event.startswith(_PROCESS_EVENTS):
+            self._effects["process"] = None
 
     def compare(self, later: "Snapshot") -> Iterator[Change]:
         """Yield what has changed between this snapshot and a later one."""
+        yield from map(Change, tuple(self._effects))
         yield from self._compare_values(later)
         if self.folder != later.folder:
             yield Change("working directory", str(later.folder))
@@ -69,8 +88,6 @@ class Snapshot:
         for name in sorted(self.environment.keys() | later.environment.keys()):
             if self.environment.get(name) != later.environment.get(name):
                 yield Change("environment", name)
-        if self.random != later.random:
-            yield Change("random state")
 
     def _compare_values(self, later: "Snapshot") -> Iterator[Change]:
         for name in later.values.keys() - self.values.keys():
@@ -86,7 +103,7 @@ class Snapshot:
             if not is_same:
                 yield Change("rebound name", name)
             elif before is not None and after is not None:
-                yield Change("random state" if _is_generator(value) else "changed value", name)
+                yield Change("changed value", name)
 
     def _compare_files(self, later: "Snapshot") -> Iterator[Change]:
         if self.files is None or later.files is None:
@@ -138,20 +155,6 @@ def _list_files(folder: Path | None) -> dict[str, tuple[int, ...]] | None:
 
 
 # -- values ----------------------------------------------------------------------------------------
-
-
-def _list_random_states() -> Iterator[Any]:
-    """Yield the states of the generators that functions like ``random.random`` share."""
-    yield random.getstate()
-    numpy_random = sys.modules.get("numpy.random")
-    if numpy_random is not None:
-        yield numpy_random.get_state()
-
-
-def _is_generator(value: Any) -> bool:
-    return isinstance(value, random.Random) or any(
-        is_instance(value, f"numpy.random.{name}") for name in ("Generator", "RandomState")
-    )
 
 
 def _digest(value: Any) -> bytes | None:
@@ -206,9 +209,6 @@ class _Digest:
             self._add_bytes(value)
         elif isinstance(value, dict | list | tuple | deque | set | frozenset):
             self._add_items(value)
-        elif _is_generator(value):
-            state = value.getstate() if isinstance(value, random.Random) else _read_state(value)
-            self.add(state)
         else:
             return self._add_table(value) or self._add_attributes(value)
         return True
@@ -288,10 +288,3 @@ def _is_cache(kind: type, name: str) -> bool:
     return name.startswith("_") or isinstance(
         inspect.getattr_static(kind, name, None), functools.cached_property
     )
-
-
-def _read_state(generator: Any) -> Any:
-    """Return the state of one of numpy's generators."""
-    if hasattr(generator, "bit_generator"):
-        return generator.bit_generator.state
-    return generator.get_state()

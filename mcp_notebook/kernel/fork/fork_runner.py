@@ -28,18 +28,17 @@ from mcp_notebook.kernel.calls.active_call import ActiveCall
 from mcp_notebook.kernel.calls.interrupts import InterruptGate
 from mcp_notebook.kernel.calls.outcome import error_result
 from mcp_notebook.kernel.calls.runners import ThreadRunner
+from mcp_notebook.kernel.fork.changes import Snapshot
 from mcp_notebook.kernel.fork.fork_safety import find_danger_in_copy, find_fork_danger
+from mcp_notebook.kernel.fork.forked_child import ForkedChild
 from mcp_notebook.kernel.results.blocks.originals import Original
-from mcp_notebook.kernel.safe.foreign_code import run_guarded
+from mcp_notebook.kernel.safe.foreign_code import guard
 from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.tools.context import LogMessage, Update
 from mcp_notebook.kernel.tools.open_questions import Elicitations
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
-
-    from mcp_notebook.kernel.fork.changes import Snapshot
-    from mcp_notebook.kernel.fork.forked_child import ForkedChild
 
 REPORT_INTERVAL = 0.05
 """Seconds between two reports of progress; those in between are dropped."""
@@ -72,9 +71,6 @@ class ForkRunner(ThreadRunner):
     """Runs each call in a copy of the kernel, even while a cell runs."""
 
     def _run_in_context(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
-        # Late: it loads multiprocessing, which most notebooks do without.
-        from mcp_notebook.kernel.fork.forked_child import ForkedChild  # noqa: PLC0415
-
         child = ForkedChild()
         if not self._execution.begin(call, child.interrupt):
             return
@@ -88,7 +84,7 @@ class ForkRunner(ThreadRunner):
 
     # -- in the kernel -----------------------------------------------------------------------------
 
-    def _run_in_child(self, call: ActiveCall, child: "ForkedChild") -> Result:
+    def _run_in_child(self, call: ActiveCall, child: ForkedChild) -> Result:
         danger = find_fork_danger()
         if call.declared is not None and call.declared.options.executor is not None:
             danger = "its calls run on an executor"
@@ -125,7 +121,7 @@ class ForkRunner(ThreadRunner):
         end = _DISCONNECTED if child.is_disconnected else _describe_end(child.status)
         raise CopyEnded(call.tool, end)
 
-    def _take(self, call: ActiveCall, child: "ForkedChild", kind: str, value: Any) -> None:
+    def _take(self, call: ActiveCall, child: ForkedChild, kind: str, value: Any) -> None:
         """Handle a message that precedes the result."""
         if kind == "log":
             call.capture.log(value)
@@ -154,23 +150,21 @@ class ForkRunner(ThreadRunner):
         converter.keep_by(kernel.keep)
         gate = InterruptGate()
         _watch_interrupts(gate)
-        snapshot = self._take_snapshot(call)
         with environment.read_descriptors(call.capture):
+            snapshot = self._take_snapshot(call)
             result = self._execution.run(call, gate, partial(self._await_in_child, gate))
         if snapshot is not None:
             result = self._add_changes(call, result, snapshot)
         kernel.send_result(result, is_private=call.elicitations.is_used, has_run=call.has_run)
 
-    def _take_snapshot(self, call: ActiveCall) -> "Snapshot | None":
+    def _take_snapshot(self, call: ActiveCall) -> Snapshot | None:
         """Return the state of this copy if the call is a trial."""
         if not call.client.is_trial:
             return None
-        from mcp_notebook.kernel.fork.changes import Snapshot  # noqa: PLC0415 - for trials only
-
         shell = self._execution.environment.shell
         return Snapshot(shell.user_ns, shell.user_ns_hidden)
 
-    def _add_changes(self, call: ActiveCall, result: Result, before: "Snapshot") -> Result:
+    def _add_changes(self, call: ActiveCall, result: Result, before: Snapshot) -> Result:
         """Return the result of a trial with what the call has changed."""
         later = self._take_snapshot(call)
         assert later is not None
@@ -275,7 +269,7 @@ class KernelOfChild:
         read_table = original.read_table
         if read_table is None or not self.sends_tables:
             return None
-        return run_guarded(lambda: pickle.dumps(read_table().snapshot()), lambda _error: None)
+        return guard(lambda: pickle.dumps(read_table().snapshot()), recover=lambda _error: None)
 
     def refuse(self, danger: str) -> None:
         """Send the reason why this copy cannot run the function; the last message."""

@@ -13,7 +13,6 @@ a new thread starts its own pool and does not wait for threads that are gone.
 
 import contextlib
 import ctypes
-import fcntl
 import gc
 import os
 import signal
@@ -23,10 +22,9 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
-from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from mcp_notebook.kernel.fork.endless_wait import waits_for_ever
 from mcp_notebook.kernel.fork.raw_fork import (
@@ -35,6 +33,12 @@ from mcp_notebook.kernel.fork.raw_fork import (
     fork_terminal,
     wait_for_malloc,
 )
+
+with suppress(ImportError):  # Windows, which loads this module too, but never forks
+    import fcntl
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 GRACE = 0.5
 """Seconds between the interrupt, after which Python code cleans up, and SIGKILL."""
@@ -112,6 +116,8 @@ class ForkedChild:
         run: Callable[["Connection[Any, Any]"], object],
         seconds: float,
     ) -> None:
+        from multiprocessing.connection import Pipe  # noqa: PLC0415 - most notebooks do without
+
         ours, theirs = Pipe()
         kernel = os.getpid()
         # Until the copy resets them, it has the kernel's signal handlers, such as that of a cell.

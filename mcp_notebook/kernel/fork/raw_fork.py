@@ -13,13 +13,11 @@ import ctypes
 import operator
 import os
 import sys
-import warnings
 from collections import deque
 from itertools import repeat, tee
 from pathlib import Path
 from typing import Any
 
-_fork_with_handlers = getattr(os, "fork", None)  # a copy replaces `os.fork`
 _SETTERS = tuple(
     f"{prefix}openblas_set_num_threads{suffix}"
     for prefix in ("", "scipy_")
@@ -38,12 +36,6 @@ def fork_process() -> int:
     Raises:
         OSError: The system has no memory or process for it.
     """
-    if not has_raw_fork():
-        with warnings.catch_warnings():
-            # Since 3.12, Python warns about other threads.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            assert _fork_with_handlers is not None
-            return int(_fork_with_handlers())
     sys.audit("os.fork")
     pid = _run_fork(ctypes.PyDLL(None, use_errno=True))
     if pid < 0:
@@ -81,8 +73,10 @@ def _run_fork(library: Any) -> int:
     """Do what ``os.fork`` does in C: the hook before, the fork, and one of the hooks after it.
 
     No Python instruction may run in between: the interpreter could switch to another thread, which
-    the copy does not have. So only C functions call each other here.
+    the copy does not have. So only C functions call each other here. Python's own `os.fork` would
+    warn about the other threads.
     """
+    fork = library["_Fork" if has_raw_fork() else "fork"]
     before, after_in_copy, after_here = (
         library.PyOS_BeforeFork,
         library.PyOS_AfterFork_Child,
@@ -91,7 +85,7 @@ def _run_fork(library: Any) -> int:
     for function in (before, after_in_copy, after_here):
         function.restype = None
     call: Any = operator.call
-    results, kept_results = tee(map(call, (before, library["_Fork"])))
+    results, kept_results = tee(map(call, (before, fork)))
     # `before` returns None, which calls `int()` and does nothing; `_Fork` returns 0 in the copy.
     functions: dict[int | None, Any] = {None: int, 0: after_in_copy}
     following = map(functions.get, results, repeat(after_here))

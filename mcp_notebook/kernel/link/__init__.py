@@ -9,7 +9,8 @@ the extension builds them. `Endpoint` accepts connections; `Conversation` talks 
 `call_notices` sends the progress, log messages and questions of a call; `ToolChanges` sends changed
 tools to all bridges; `Watchers` sends the notebook's state to side panels. `FrameSender` writes to
 the bridge's socket. `ResourceStore` keeps the originals that results show only in part;
-`ResourceReader` reads them for clients. `ShutdownHook` notifies bridges of a shutdown.
+`ResourceReader` reads them for clients. `ShutdownHook` notifies bridges of a shutdown. `own_log`
+keeps what all of the kernel's side logs out of the user's cells.
 
 Threads: one daemon thread with its own event loop owns the endpoint and its conversations. Other
 threads pass progress, log messages and questions to it with ``call_soon_threadsafe``. The thread

@@ -12,9 +12,9 @@ import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Protocol, TypeAlias, get_args
+from typing import Any, NamedTuple, Protocol, TypeAlias, get_args
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError, CannotElicit, FrameError
@@ -28,7 +28,7 @@ from mcp_notebook.kernel.link.call_notices import (
     make_asker,
 )
 from mcp_notebook.kernel.link.frame_sender import FrameSender
-from mcp_notebook.kernel.link.resource_reader import ResourceReader
+from mcp_notebook.kernel.link.resource_reader import Read, ResourceReader
 from mcp_notebook.kernel.link.side_panel_updates import Watchers
 from mcp_notebook.kernel.link.tool_changes import ToolChanges
 from mcp_notebook.kernel.safe.text import describe_error
@@ -64,9 +64,11 @@ _FromBridge: TypeAlias = (
     | messages.WithdrawConsent
     | messages.StopCall
     | messages.Clients
+    | messages.NotebookMoved
     | messages.ListResources
     | messages.ReadResource
     | messages.Complete
+    | messages.EndRead
     | messages.AboutTasks
     | messages.AboutPanel
 )
@@ -115,10 +117,9 @@ class NotebookPrompts(Protocol):
         """Close a question, if it is open."""
 
 
-class _OpenCall(Struct, frozen=True, eq=False):
-    """A call whose result was not sent yet."""
+class _Channels(NamedTuple):
+    """What a call sends to its client besides its result."""
 
-    call: ActiveCall
     elicitations: Elicitations
     notices: ProgressNotices | None
     """None: its client did not ask for progress."""
@@ -126,6 +127,16 @@ class _OpenCall(Struct, frozen=True, eq=False):
     """The progress that side panels show; None if the notebook can have none."""
     logs: LogNotices | None
     """None: its client did not ask for log messages."""
+
+
+class _OpenCall(Struct, frozen=True, eq=False):
+    """A call whose result was not sent yet; see `_Channels`."""
+
+    call: ActiveCall
+    elicitations: Elicitations
+    notices: ProgressNotices | None
+    shown: ProgressNotices | ShownProgress | None
+    logs: LogNotices | None
 
     @property
     def last_progress(self) -> messages.Progress | None:
@@ -186,19 +197,21 @@ class Conversation:
         self._watchers = watchers
         self._loop = asyncio.get_running_loop()
         self._open: dict[int, _OpenCall] = {}
+        self._reads: dict[int, Read] = {}
+        """The reads and completions that were not answered yet, by their ids."""
         self._due_results: set[int] = set()
         """Calls whose results are scheduled on the loop and not sent yet."""
         self._consent = ConsentQuestions(prompts, self.send)
         self._stops = CallStops(calls, self.send)
         self._tasks = TaskCalls(tasks, calls.cancel, self.send, self._open)
-        self.hears_changes = False
-        """Whether the bridge understands `messages.ResourcesChanged`."""
         self.inspects = False
         """Whether the bridge offers the notebook's variables."""
         self.clients: tuple[messages.ClientCount, ...] = ()
         """The bridge's clients; empty if it does not report them."""
         self.on_clients: Callable[[], None] = lambda: None
         """Called when `clients` or `listed_names` has changed."""
+        self.on_moved: Callable[[str], None] = lambda _: None
+        """Called with the new path of the notebook's file."""
         self.listed_names: tuple[messages.ListedName, ...] = ()
         self.last_tools: messages.Tools | None = None
         """The tools that the bridge knows; None before the welcome."""
@@ -227,14 +240,11 @@ class Conversation:
         """
         await self._connection.listen(self._take_frame)
 
-    def _take_frame(self, message: messages.AnyMessage, attachments: list[bytes]) -> None:
+    def _take_frame(self, message: messages.AnyMessage, _attachments: list[bytes]) -> None:
         if not isinstance(message, _FROM_BRIDGES):
             raise FrameError(f"A bridge does not send {message.type!r}.")
         try:
-            if isinstance(message, messages.Call) and attachments:
-                self._take_large_call(message, attachments.pop())
-            else:
-                self._take(message)
+            self._take(message)
         except Exception as error:
             logger.exception("a %r message could not be handled", message.type)
             self._answer_failure(message, error)
@@ -245,7 +255,6 @@ class Conversation:
             self.last_tools = messages.Tools(
                 tools=message.tools,
                 missing=message.missing,
-                other_kinds=message.other_kinds,
                 modified=message.modified,
             )
         self._sender.send(frames.encode(message, attachments))
@@ -261,6 +270,9 @@ class Conversation:
             open_call.close()
             open_call.elicitations.close(CannotElicit("The client that called the tool is gone."))
         self._open.clear()
+        for read in self._reads.values():
+            self._reader.forget(read)
+        self._reads.clear()
         self._consent.close()
         self._stops.close()
         self._sender.close()
@@ -288,16 +300,13 @@ class Conversation:
     def _take(self, message: _FromBridge) -> None:
         match message:
             case messages.Call():
-                if message.keep is None or not self._tasks.join(message):
-                    self._start_call(message)
-            case messages.Cancel() | messages.LeaveCall():
-                self._leave_call(message)
+                self._start_call(message)
+            case messages.Cancel():
+                self._cancel_call(message)
             case messages.Answer():
                 self._pass_answer(message)
             case messages.KeepCall():
-                self._tasks.add(message.id, message.keep.owner)
-            case messages.FollowTask():
-                self._tasks.follow(message)
+                self._tasks.add(message.id, message.owner)
             case _:
                 self._take_other(message)
 
@@ -311,6 +320,8 @@ class Conversation:
             case messages.Clients():
                 self.clients, self.listed_names = tuple(message.clients), tuple(message.names)
                 self.on_clients()
+            case messages.NotebookMoved():
+                self.on_moved(message.path)
             case messages.StopCall():
                 self._stops.stop(message)
             case (
@@ -322,44 +333,48 @@ class Conversation:
             ):
                 if self._watchers is not None:
                     self._watchers.take(message, self.send, lambda: self._is_behind)
-            case messages.ListResources() | messages.ReadResource() | messages.Complete():
+            case (
+                messages.ListResources()
+                | messages.ReadResource()
+                | messages.Complete()
+                | messages.EndRead()
+            ):
                 self._read(message)
             case messages.AskTask() | messages.AnswerTask() | messages.CancelTask():
                 self._tasks.answer_request(message)
 
     def _read(
-        self, message: messages.ListResources | messages.ReadResource | messages.Complete
+        self,
+        message: messages.ListResources
+        | messages.ReadResource
+        | messages.Complete
+        | messages.EndRead,
     ) -> None:
         match message:
             case messages.ListResources():
                 resources = self._reader.list_resources(message.after, message.limit)
                 self.send(messages.Resources(id=message.id, resources=resources))
             case messages.ReadResource():
-                self._reader.read(message, self._send_contents)
+                self._reads[message.id] = self._reader.read(message, self._answer_read)
             case messages.Complete():
-                self._reader.complete(message, self._send_soon)
-
-    def _take_large_call(self, message: messages.Call, attachment: bytes) -> None:
-        try:
-            arguments = frames.parse_arguments(attachment, message.arguments_at)
-        except FrameError as error:
-            text = f"The tool was not called, because its arguments cannot be read. {error}"
-            self._send_result(message.id, Result([Text(text)], is_error=True))
-        else:
-            self._take(structs.replace(message, arguments=arguments))
+                self._reads[message.id] = self._reader.complete(message, self._answer_read)
+            case messages.EndRead():
+                if (read := self._reads.pop(message.id, None)) is not None:
+                    self._reader.forget(read)
 
     def _answer_failure(self, message: _FromBridge, error: Exception) -> None:
         """Answer a message that failed, if the bridge waits for an answer."""
         text = f"The kernel could not do that: {describe_error(error)}. Try again."
-        if isinstance(message, messages.Call | messages.FollowTask):
+        if isinstance(message, messages.Call):
             self._send_result(message.id, Result([Text(text)], is_error=True))
         elif (answer := _make_failure_answer(message, text)) is not None:
             self.send(answer)
 
     def _start_call(self, message: messages.Call) -> None:
         def reply(result: Result) -> None:
-            # The result of a kept call is sent on the loop, where the bridge may give it back.
-            is_first = message.keep is None and not (self._changes.are_due or self._due_results)
+            # A call that becomes a task has to be one before it ends.
+            is_due = self._changes.are_due or self._due_results
+            is_first = message.task_owner is None and not is_due
             if is_first and open_call.sends_only_result:
                 open_call.close()
                 self._send_result(message.id, result)
@@ -367,53 +382,58 @@ class Conversation:
                 self._due_results.add(message.id)
                 self._loop.call_soon_threadsafe(self._send_last, message.id, result)
 
+        channels = self._open_channels(message)
+        client = self._make_client(message, channels)
+        call = self._calls.take(message.tool, message.arguments, reply, client)
+        self._open[message.id] = open_call = _OpenCall(call, *channels)
+        if channels.notices is not None:
+            channels.notices.start(call, self._calls.describe)
+        self._calls.start(call)
+        is_refused = call.has_ended and call.began is None  # for lack of room, for example
+        if message.task_owner is not None and not is_refused:
+            self._tasks.add(message.id, message.task_owner)
+
+    def _open_channels(self, message: messages.Call) -> _Channels:
         notices: ProgressNotices | None = None
         shown: ProgressNotices | ShownProgress | None = None
-        sees_progress = NO_CLIENT.sees_progress
         if message.progress:
             shown = notices = ProgressNotices(message.id, self._loop, self._send_progress)
         elif self._watchers is not None:
             shown = ShownProgress(self._watchers.note_change)
-            sees_progress = self._watchers.are_there
         logs = None
         if message.log_level is not None:
             logs = LogNotices(message.id, message.log_level, self._loop, self._send_logs)
+        ask = make_asker(message.id, self._loop, self._send_question)
         elicitations = Elicitations(
-            make_asker(message.id, self._loop, self._send_question) if message.can_elicit else None,
-            refuse_undeclared(message.tool),
+            ask if message.can_elicit else None, refuse_undeclared(message.tool)
         )
-        client = Client(
+        return _Channels(elicitations, notices, shown, logs)
+
+    def _make_client(self, message: messages.Call, channels: _Channels) -> Client:
+        shown, logs, program = channels.shown, channels.logs, message.client
+        watchers = self._watchers if channels.notices is None else None
+        return Client(
             report=None if shown is None else shown.report,
-            sees_progress=sees_progress,
+            sees_progress=NO_CLIENT.sees_progress if watchers is None else watchers.are_there,
             send_log=None if logs is None else logs.take,
-            elicitations=elicitations,
+            elicitations=channels.elicitations,
             trace=Trace.from_headers(message.trace) if message.trace else NO_TRACE,
-            program=ClientProgram(
-                message.client.name, message.client.version, message.client.is_view
-            ),
+            program=ClientProgram(program.name, program.version, program.is_view),
             guest=message.guest,
             errors=message.errors,
             confirmed=message.confirmed or "",
             shows_views=message.shows_views,
             is_trial=message.is_trial,
         )
-        call = self._calls.take(message.tool, message.arguments, reply, client)
-        self._open[message.id] = open_call = _OpenCall(call, elicitations, notices, shown, logs)
-        if notices is not None:
-            notices.start(call, self._calls.describe)
-        self._calls.start(call)
-        is_refused = call.has_ended and call.began is None  # for lack of room, for example
-        if message.keep is not None and not is_refused:
-            self._tasks.keep(message)
 
-    def _leave_call(self, message: messages.Cancel | messages.LeaveCall) -> None:
-        open_call, is_left = self._open.get(message.id), self._tasks.leave(message.id)
-        if isinstance(message, messages.Cancel) and open_call is not None and not is_left:
+    def _cancel_call(self, message: messages.Cancel) -> None:
+        open_call = self._open.get(message.id)
+        if not self._tasks.cancel(message.id) and open_call is not None:
             self._calls.cancel(open_call.call, message.reason or _CANCELLED)
 
     def _pass_answer(self, message: messages.Answer) -> None:
         open_call = self._open.get(message.id)
-        if self._tasks.pass_answer(message) or open_call is None:
+        if open_call is None:
             return
         reply: Reply | CallError = Reply(message.action, message.content)
         if message.error is not None:
@@ -422,11 +442,16 @@ class Conversation:
 
     # -- messages to the bridge --------------------------------------------------------------------
 
-    def _send_contents(self, message: messages.Contents, attachments: Sequence[bytes]) -> None:
-        self._loop.call_soon_threadsafe(self.send, message, attachments)
+    def _answer_read(
+        self, message: messages.Contents | messages.Completed, attachments: Sequence[bytes] = ()
+    ) -> None:
+        """Send the answer to a read or completion; on any thread."""
 
-    def _send_soon(self, message: messages.AnyMessage) -> None:
-        self._loop.call_soon_threadsafe(self.send, message)
+        def answer() -> None:
+            if self._reads.pop(message.id, None) is not None:  # else nobody waits for it
+                self.send(message, attachments)
+
+        self._loop.call_soon_threadsafe(answer)
 
     def _send_question(self, message: messages.Ask | messages.Withdraw) -> None:
         if self._tasks.take(message):
@@ -452,8 +477,6 @@ class Conversation:
         self._changes.send()  # the client may call the tools that this call declared
         self._send_result(call_id, result)
         self._due_results.discard(call_id)
-        if open_call is not None:
-            self._tasks.hold(call_id, open_call.call, result)
 
     def _send_result(self, call_id: int, result: Result) -> None:
         """Send a result that nothing has to precede; on any thread."""

@@ -25,6 +25,7 @@ from msgspec import Struct
 from mcp_notebook._version import __version__
 from mcp_notebook.errors import FrameError, LinkError, VersionMismatch
 from mcp_notebook.kernel.link.conversation import CallHandler, Conversation, NotebookPrompts
+from mcp_notebook.kernel.link.own_log import log_loop_failure
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
 from mcp_notebook.kernel.link.side_panel_updates import NotebookView, Watchers
 from mcp_notebook.kernel.link.tool_changes import ToolChanges
@@ -92,6 +93,9 @@ class Endpoint:
         self.on_clients: Callable[[], None] = lambda: None
         """Called on the endpoint's thread when `clients` or `listed_names` has changed; for later
         bridges."""
+        self.on_moved: Callable[[str], None] = lambda _: None
+        """Called on the endpoint's thread with the new path of the notebook's file; for later
+        connections."""
         self._tcp = tcp
         self._last_refusal: str | None = None
         self._conversations: set[Conversation] = set()
@@ -228,6 +232,7 @@ class Endpoint:
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
+        self._loop.set_exception_handler(log_loop_failure)
         self._stopping = asyncio.Event()
         assert self._listener is not None
         loop = self._loop
@@ -257,6 +262,7 @@ class Endpoint:
             prompts=self._prompts,
         )
         conversation.on_clients = self.on_clients
+        conversation.on_moved = self.on_moved
         self._conversations.add(conversation)
         try:
             await self._talk(conversation, connection)
@@ -281,7 +287,6 @@ class Endpoint:
             self._last_refusal = refusal.message
             conversation.close(refusal)
             return
-        conversation.hears_changes = hello.hears_changes
         conversation.inspects = hello.inspects
         self._changes.send()  # the other bridges know the same tools from now on
         self._last_refusal = None
@@ -314,17 +319,8 @@ class Endpoint:
             version=__version__,
             tools=tools.tools,
             calls=calls,
-            resources=True,
-            attached_arguments=True,
-            finds_arguments=True,
             consent=self._prompts is not None,
-            clients=True,
-            stops_calls=True,
-            tasks=True,
-            panel=self.view is not None,
             missing=tools.missing,
-            other_kinds=tools.other_kinds,
-            completes=True,
             modified=tools.modified,
         )
 
@@ -338,8 +334,7 @@ class Endpoint:
 
     def _send_resource_changes(self, message: messages.ResourcesChanged) -> None:
         for conversation in tuple(self._conversations):
-            if conversation.hears_changes:
-                conversation.send(message)
+            conversation.send(message)
 
     def _send_tools(self) -> None:
         conversations = tuple(self._conversations)

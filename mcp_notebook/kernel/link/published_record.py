@@ -1,11 +1,13 @@
 """Publishes, updates and removes the record by which bridges find this kernel.
 
-Runs on the kernel's main thread; `forget` also on the control thread, when the kernel is shut down.
+Runs on the kernel's main thread; `forget` also on the control thread, when the kernel is shut down,
+and `update` on the endpoint's, when Jupyter has renamed the notebook.
 """
 
 import logging
 import os
 import socket
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -45,6 +47,8 @@ class PublishedRecord:
         self._owner: Literal["user", "bridge"] = "bridge" if is_headless else "user"
         self._describe_notebook = describe_notebook
         self._record: Record | None = None
+        self._lock = threading.Lock()
+        """Held while the record is replaced, so that none is written after `forget`."""
 
     def publish(self, address: Address, kernel: Any) -> None:
         """Let bridges find the kernel.
@@ -85,18 +89,20 @@ class PublishedRecord:
 
     def update(self) -> None:
         """Publish the notebook's current name; does nothing without a record."""
-        if self._record is not None:
-            try:
-                self._record = structs.replace(self._record, **self._describe_notebook())
-                write_record(self._folder, self._record)
-            except OSError:
-                logger.exception("the notebook's new name could not be published")
+        with self._lock:
+            if self._record is not None:
+                try:
+                    self._record = structs.replace(self._record, **self._describe_notebook())
+                    write_record(self._folder, self._record)
+                except OSError:
+                    logger.exception("the notebook's new name could not be published")
 
     def forget(self, reason: str) -> None:
         """Remove the record, and leave a note with the reason; idempotent."""
-        if self._record is not None:
-            forget_record(self._folder, self._record, reason)
-            self._record = None
+        with self._lock:
+            if self._record is not None:
+                forget_record(self._folder, self._record, reason)
+                self._record = None
 
 
 def _read_jupyter_id(kernel: Any) -> str | None:

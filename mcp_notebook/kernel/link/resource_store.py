@@ -14,8 +14,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from mcp_notebook import meta_keys
-from mcp_notebook.content import ResourceLink, Result
+from mcp_notebook.content import ResourceLink
 from mcp_notebook.errors import UnknownResource
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.results.views.table_view import TableView
@@ -90,17 +89,6 @@ class ResourceStore:
             self._reserved = size
             expired = self._expire_excess()
         del expired  # without the lock, as in `keep`
-
-    def has_originals_of(self, result: Result) -> bool:
-        """Return whether all originals that a result links to are still kept; counts as a use."""
-        links = [block.uri for block in result.content if isinstance(block, ResourceLink)]
-        if (view := result.meta.get(meta_keys.VIEW)) is not None:
-            links.append(view["uri"])
-        keys = {self._key(uri) for uri in links if uri.startswith(self._prefix)}
-        with self._lock:
-            for key in keys & self._entries.keys():
-                self._entries.move_to_end(key)
-            return keys <= self._entries.keys()
 
     @property
     def links(self) -> Sequence[ResourceLink]:

@@ -220,12 +220,19 @@ class Watchers:
         if not self._watchers:
             return
         state = self._view.read(self._read_progress())
-        parts = structs.asdict(state)
+        parts = structs.asdict(state) | _count_apart(state.tools)
         for send, watcher in tuple(self._watchers.items()):
             if watcher.is_behind():  # it gets the whole difference once it has caught up
                 asyncio.get_running_loop().call_later(CATCH_UP, self.note_change)
                 continue
             changed = {name: part for name, part in parts.items() if part != watcher.told.get(name)}
+            counts, before = changed.pop("counts", {}), watcher.told.get("counts", {})
+            if "tools" in changed:
+                changed["tools"] = state.tools  # with their counts
+            elif counts:
+                changed["counts"] = {
+                    name: new for name, new in counts.items() if before.get(name) != new
+                }
             if changed:
                 try:
                     send(messages.NotebookState(**changed), ())
@@ -251,6 +258,14 @@ class Watchers:
     def call_left(self, number: int) -> None:  # noqa: ARG002
         """Show that an answered call no longer runs."""
         self.note_change()
+
+
+def _count_apart(tools: Sequence[messages.SeenTool] | None) -> dict[str, Any]:
+    """Return tools apart from the numbers of their calls, which alone change with each call."""
+    return {
+        "tools": tools and [structs.replace(tool, calls=0, errors=0) for tool in tools],
+        "counts": {tool.name: (tool.calls, tool.errors) for tool in tools or ()},
+    }
 
 
 def _answer(send: Send, request: int, text: str | None, failure: str = "") -> None:

@@ -1,14 +1,13 @@
-"""The author's interface in the notebook: magics, decorators, cards, the panel and recordings.
+"""The author's interface in the notebook: magics, decorators, cards and the panel.
 
 Face: `McpMagics` and `suggest_correction` (`magics`), `Notebook` (`mcp_verbs`), `MagicCompleter`
 (`completion`), `CellTools` (`cell_tools`), `ConsentPrompts` (`consent_prompts`),
-`declare_decorated` (`declarations`), `NotebookFile` (`notebook_file`), `MarkdownSkills`
-(`markdown_skills`), `ResourceChanges` (`resource_changes`), `Inspection` (`inspection`),
-`SidePanel` (`side_panel_state`),
-`Recording` (`recording`), `describe_orphans` (`tool_problems`), `public_address` and `EXTENSION`
-(`loaded_extension`) for the extension; `read_line` (`magic_line`) for the checks; for authors, who
-import them from `mcp_notebook`, `mcp_tool` and `mcp_tools` (`decorators`), `Tool` and `registry`
-(`registry`), and `SharedPath` (`shared_path`).
+`declare_decorated` (`declarations`), `NotebookFile` (`notebook_file`),
+`ResourceChanges` (`resource_changes`), `Inspection` (`inspection`),
+`SidePanel` (`side_panel_state`), `CallNames` (`cells`), `describe_orphans` (`tool_problems`),
+`public_address` and `EXTENSION` (`loaded_extension`) for the extension; `read_line` (`magic_line`)
+for the checks; for authors, who import them from `mcp_notebook`, `mcp_tool` and `mcp_tools`
+(`decorators`), `Tool` and `registry` (`registry`), and `SharedPath` (`shared_path`).
 
 The path of a ``%%mcp_tool`` cell: `magic_line` parses the line, `cells` runs the cell or compiles
 it to a function, `declarations` builds the tools, `cell_tools` registers them as the cell's, and
@@ -16,10 +15,10 @@ it to a function, `declarations` builds the tools, `cell_tools` registers them a
 `background_bridge` starts and stops the process behind ``%mcp serve``. `option_help` is the help of
 ``%%mcp_tool?`` and ``mcp_tool?``. `consent_prompts` asks whether a call may run; ``%mcp allow`` and
 ``%mcp deny`` answer. `panel` is the room of the side panel, ``%mcp panel`` and ``%mcp status``,
-`try_form` the form of ``%mcp try``, and `call_table` the table of ``%mcp log``. `tool_problems`
+and `call_table` the table of ``%mcp log``. `tool_problems`
 lists what is wrong with the tools. `live_display` is an output that any thread can update,
-`output_html` the HTML that outputs share. `recording` is ``%mcp record``, `call_recorder` writes
-the file. `public_address` is the notebook's address on Binder and JupyterHub.
+`output_html` the HTML that outputs share. `call_cells` writes a call as a cell, or as one line.
+`public_address` is the notebook's address on Binder and JupyterHub.
 
 Threads: magics and cells run on the kernel's main thread. The decorators and `registry` work on any
 thread, also inside a tool. Without a notebook, the decorators only mark the function.

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from mcp_notebook.kernel.calls.call import CallState
 from mcp_notebook.kernel.calls.call_log import CallCounts, LoggedCall
+from mcp_notebook.kernel.notebook.call_cells import describe_call
 from mcp_notebook.kernel.notebook.output_html import (
     CUT,
     Column,
@@ -21,7 +22,6 @@ from mcp_notebook.kernel.notebook.output_html import (
     render_text,
     write_table,
 )
-from mcp_notebook.kernel.notebook.recording.call_cells import describe_call
 from mcp_notebook.text.wording import count, format_seconds, format_size, make_printable, shorten
 
 DEFAULT_NUMBER = 20
@@ -120,7 +120,7 @@ def _list_cells(call: LoggedCall) -> tuple[str, ...]:
         kind + describe_call(call.tool, call.arguments, MAX_CALL),
         describe_state(call),
         format_seconds(call.queue_seconds),
-        format_seconds(call.run_seconds) if call.run_seconds and not call.is_cached else "",
+        format_seconds(call.run_seconds) if call.run_seconds else "",
         _describe_answer(call),
     )
 
@@ -145,7 +145,7 @@ def describe_state(call: LoggedCall) -> str:
         return "stopped"
     if call.task_id is not None:
         return f"{call.state!s}, a task"
-    return f"{call.state!s}, cached" if call.is_cached else str(call.state)
+    return str(call.state)
 
 
 def format_time(seconds: float) -> str:

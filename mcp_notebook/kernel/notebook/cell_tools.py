@@ -8,8 +8,7 @@ the next run of another cell, and the author is told how to remove them.
 """
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from types import MethodType
 from typing import Any
 
@@ -61,8 +60,6 @@ class CellTools:
     def __init__(self, registry: ToolRegistry, previous: "CellTools | None" = None) -> None:
         self.registry = registry
         self.runs: dict[int, list[_Run]] = {} if previous is None else previous.runs
-        self._importing: set[int] = set()
-        """The threads that import a package whose tools are declared afterwards."""
         self._reported: frozenset[str] = frozenset()
         """The deleted cells that the frontend named last."""
 
@@ -122,20 +119,8 @@ class CellTools:
         dropped = self.registry.retain(run.cell, run.declared, reason, run.new)
         return EndedRun(added, dropped, notes)
 
-    @contextmanager
-    def importing(self) -> Iterator[None]:
-        """Have decorators only mark functions while this thread imports a package."""
-        thread = threading.get_ident()
-        self._importing.add(thread)
-        try:
-            yield
-        finally:
-            self._importing.discard(thread)
-
     def add(self, *tools: DeclaredTool) -> bool:
         """Add tools to the registry; they belong to the cell that runs here, if one does.
-
-        Does nothing while this thread imports a package.
 
         Returns:
             Whether the tools were added.
@@ -143,8 +128,6 @@ class CellTools:
         Raises:
             DefinitionError: As `ToolRegistry.add`.
         """
-        if threading.get_ident() in self._importing:
-            return False
         run = self._find_run()
         names = {tool.name for tool in tools}
         notes = {tool.name: note for tool in tools if (note := self._explain_loss(tool, run))}

@@ -7,6 +7,10 @@ A cell that becomes a function has the notebook's variables as its globals. In t
 behaves like a cell. The value of its last expression is the result. And it may read a variable of
 the notebook before assigning to it, as in ``df = df[df.x > 1]``; the new value is local to the
 call, so the notebook's ``df`` does not change.
+
+Magics, ``exec`` and their like bind names that the compiler does not see (``%time x = 1``). A cell
+that uses them runs with a copy of the notebook's variables as its globals and locals, made for each
+call. `CallNames` lets IPython use that copy too.
 """
 
 import ast
@@ -24,6 +28,7 @@ from IPython.core.displayhook import DisplayHook
 from IPython.core.interactiveshell import InteractiveShell
 
 from mcp_notebook.errors import DefinitionError
+from mcp_notebook.kernel.calls.capture import current_capture
 from mcp_notebook.kernel.notebook.magic_line import Signature
 from mcp_notebook.kernel.notebook.prompt_text import PromptText
 from mcp_notebook.text.terminal import print_note
@@ -36,6 +41,11 @@ _NO_SIGNATURE = (
 _DEF = "def _"
 _CELL_MAGIC = re.compile(r"\s*(%%\w+)")
 _COMMENT = re.compile(r"#+ ?(.*)")
+_BINDERS = frozenset({"eval", "exec", "get_ipython", "globals", "locals", "vars"})
+"""Builtins by which code binds names that it does not contain; magics use ``get_ipython``."""
+_INNER = "_mcp_notebook_body"
+_OF_CALL = "_mcp_notebook_call"
+"""Marks the globals of a call."""
 
 
 class CellSyntaxError(Exception):
@@ -307,8 +317,12 @@ class _Cell:
             node = ast.AsyncFunctionDef(**dict(ast.iter_fields(definition)))
             ast.copy_location(node, definition)
         module = ast.Module([node], [])
-        local = _find_locals(self._compile(module, "exec"), name)
-        node.body = [*_initialise(local), *node.body]
+        compiled = _find_code(self._compile(module, "exec"), name)
+        parameters, local = _list_variables(compiled)
+        if _binds_unseen(node.body):
+            module.body = [_run_in_copy(node, compiled, parameters, local)]
+        else:
+            node.body = [*_initialise(local), *node.body]
         code = self._compile(module, "exec")
         definitions: dict[str, Any] = {}
         try:
@@ -374,27 +388,174 @@ def _has_await(nodes: Iterable[ast.AST]) -> bool:
     return False
 
 
-def _find_locals(module: CodeType, name: str) -> Sequence[str]:
-    """Return the local variables of a function in a module's code, without its parameters."""
+def _find_code(module: CodeType, name: str) -> CodeType:
+    """Return the code of a function in a module's code."""
     (code,) = (
         item for item in module.co_consts if isinstance(item, CodeType) and item.co_name == name
     )
+    return code
+
+
+def _list_variables(code: CodeType) -> tuple[Sequence[str], Sequence[str]]:
+    """Return a function's parameters, and its other local variables."""
     variadic = inspect.CO_VARARGS, inspect.CO_VARKEYWORDS
     number = code.co_argcount + code.co_kwonlyargcount
     number += sum(bool(code.co_flags & flag) for flag in variadic)
     parameters = code.co_varnames[:number]
     local = dict.fromkeys([*code.co_varnames[number:], *code.co_cellvars])
-    return [item for item in local if item not in parameters and item.isidentifier()]
+    return parameters, [x for x in local if x not in parameters and x.isidentifier()]
 
 
 def _initialise(names: Sequence[str]) -> list[ast.stmt]:
     """Return code that initialises local variables with the notebook's values."""
-    lines = (f"if {name!r} in globals(): {name} = globals()[{name!r}]" for name in names)
+    return _parse_head(f"if {name!r} in globals(): {name} = globals()[{name!r}]" for name in names)
+
+
+def _parse_head(lines: Iterable[str]) -> list[ast.stmt]:
+    """Parse lines of ours; they count as the cell's first."""
     body = ast.parse("\n".join(lines)).body
     for node in chain.from_iterable(map(ast.walk, body)):
-        if isinstance(node, ast.stmt | ast.expr):
+        if isinstance(node, ast.stmt | ast.expr | ast.keyword):
             node.lineno = node.end_lineno = 1
     return body
+
+
+# -- names that the compiler does not see ----------------------------------------------------------
+
+
+def _binds_unseen(body: Iterable[ast.AST]) -> bool:
+    """Return whether code may bind names that it does not contain."""
+    nodes = list(chain.from_iterable(map(ast.walk, body)))
+    if any(isinstance(node, ast.Global | ast.Nonlocal) for node in nodes):
+        return False  # it says where its names are bound
+    return any(isinstance(node, ast.Name) and node.id in _BINDERS for node in nodes)
+
+
+def _run_in_copy(
+    function: ast.FunctionDef | ast.AsyncFunctionDef,
+    compiled: CodeType,
+    parameters: Sequence[str],
+    local: Sequence[str],
+) -> ast.FunctionDef | ast.AsyncFunctionDef:
+    """Return a function that runs another function's body with globals of its own.
+
+    The code of an inner function, all of whose names are global, is run as a module's is: a dict
+    holds its locals. So `return`, `yield` and `await` work as in a function, and all else as in a
+    cell.
+    """
+    inner: Any = ast.parse(f"def {_INNER}(): ...").body[0]
+    inner = type(function)(**dict(ast.iter_fields(inner)))
+    inner.body = [_Unannotated().visit(statement) for statement in function.body]
+    if parameters or local:
+        inner.body.insert(0, ast.copy_location(ast.Global([*parameters, *local]), function))
+    arguments = "".join(f", {name!r}: {name}" for name in parameters)
+    optimized = inspect.CO_OPTIMIZED | inspect.CO_NEWLOCALS
+    changes = (
+        f"co_flags={_INNER}.__code__.co_flags & ~{optimized}, "
+        f"co_name={function.name!r}, co_qualname={function.name!r}"
+    )
+    # The notebook may have its own `eval`.
+    builtins = "__import__('builtins')"
+    copy = f"{{**{builtins}.globals(), {_OF_CALL!r}: True{arguments}}}"
+    waits = bool(compiled.co_flags & inspect.CO_COROUTINE)
+    run = f"{builtins}.eval({_INNER}.__code__.replace({changes}), {copy})"
+    outer = ast.AsyncFunctionDef if waits else ast.FunctionDef
+    fields = dict(ast.iter_fields(function))
+    head = _parse_head(["__tracebackhide__ = True", f"return {'await ' * waits}{run}"])
+    fields["body"] = [ast.copy_location(inner, function), *head]
+    return ast.copy_location(outer(**fields), function)
+
+
+class _Unannotated(ast.NodeTransformer):
+    """Removes the annotations of variables, which global names cannot have."""
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
+        if not isinstance(node.target, ast.Name):
+            return node
+        plain = ast.Pass() if node.value is None else ast.Assign([node.target], node.value)
+        return ast.copy_location(plain, node)
+
+    def _leave(self, node: ast.stmt) -> ast.stmt:
+        return node
+
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = _leave  # noqa: N815 - `ast`'s
+
+
+class CallNames:
+    """Lets IPython use the names of the call that runs it, in place of the notebook's.
+
+    ``%run``, ``%sql x <<`` and others bind names in ``shell.user_ns``. What ``capture_output`` puts
+    in the place of ``shell.display_pub`` in a call is that call's, too, and a cell's that of cells.
+
+    Args:
+        shell: The notebook's IPython.
+    """
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self._shell = shell
+        self._original = type(shell)
+
+    def install(self) -> None:
+        """Give the shell a class whose names depend on the caller; on the main thread."""
+        original = self._original
+        own: Any = getattr(original, "user_ns", None)  # since IPython 9, a property
+
+        def read(shell: Any) -> dict[str, Any]:
+            names: dict[str, Any] = own.__get__(shell) if own else vars(shell)["user_ns"]
+            return names
+
+        def find(shell: Any) -> dict[str, Any]:
+            names = read(shell)
+            return names if current_capture() is None else _find_names_of_call(names)
+
+        def replace(shell: Any, names: dict[str, Any]) -> None:
+            if find(shell) is not read(shell):
+                return  # what a call does, as importers of notebooks do, is undone by nobody
+            if own:
+                own.__set__(shell, names)
+            else:
+                vars(shell)["user_ns"] = names
+
+        def find_globals(shell: Any) -> dict[str, Any]:
+            names = find(shell)
+            return shell.user_module.__dict__ if names is read(shell) else names
+
+        publisher = self._shell.display_pub
+
+        def find_publisher(shell: Any) -> Any:
+            call = current_capture()
+            if call is None:
+                return vars(shell)["display_pub"]
+            return call.streams.get("display_pub", publisher)
+
+        def replace_publisher(shell: Any, value: Any) -> None:
+            call = current_capture()
+            of_caller = vars(shell) if call is None else call.streams
+            of_caller["display_pub"] = value
+
+        members = {
+            "display_pub": property(find_publisher, replace_publisher),
+            "user_ns": property(find, replace),
+            "user_global_ns": property(find_globals),
+            "__module__": original.__module__,
+            "__doc__": original.__doc__,
+        }
+        make: Any = type(original)
+        self._shell.__class__ = make(original.__name__, (original,), members)
+
+    def remove(self) -> None:
+        """Give it its own class again."""
+        self._shell.__class__ = self._original
+
+
+def _find_names_of_call(notebook: dict[str, Any]) -> dict[str, Any]:
+    """Return the globals of the innermost cell that runs as a function; else the notebook's."""
+    frame = inspect.currentframe()
+    while frame is not None:
+        if _OF_CALL in frame.f_globals:
+            return frame.f_globals
+        frame = frame.f_back
+    return notebook
 
 
 def _is_raised_in(error: BaseException, filename: str) -> bool:

@@ -31,7 +31,6 @@ from mcp_notebook.kernel.tools.declared_tool import (
     read_skill_mark,
 )
 from mcp_notebook.kernel.tools.options import ResourceOptions, ToolOptions
-from mcp_notebook.kernel.tools.package_tools import make_package_tools
 from mcp_notebook.kernel.tools.resource_templates import make_resource_name, read_variables
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.text.terminal import print_note
@@ -148,26 +147,6 @@ def declare_names(
     return list(tools.values())
 
 
-def declare_package(line: Line, schemas: SchemaCache | None) -> list[DeclaredTool]:
-    """Build the tools of ``%mcp_tool --package acme``, or those of them that the line names.
-
-    Args:
-        line: The magic's line.
-        schemas: Schemas of earlier starts.
-
-    Raises:
-        DefinitionError: As `make_package_tools`, or the line has options of tools.
-    """
-    package = line.package or ""
-    if build_options(line.options) != ToolOptions():
-        raise DefinitionError(
-            f"The author of `{package}` sets the options of its tools: `%mcp_tool --package` takes "
-            "only the names of tools, and `--prefix`."
-        )
-    words = " ".join(line.names).replace(",", " ").split()
-    return make_package_tools(package, words, prefix=line.prefix or "", schemas=schemas)
-
-
 class DecoratedObject(Struct, frozen=True):
     """A decorated object, as the notebook had it when the extension was unloaded."""
 
@@ -247,11 +226,6 @@ def find_replaced_names(
 def _check_words(line: Line) -> None:
     """Refuse words that are invalid on the line of ``%%mcp_tool`` or ``%%mcp_prompt``."""
     words, kind = " ".join(line.names), line.kind
-    if line.package is not None:
-        raise DefinitionError(
-            f"`--package` is for a line of its own: `%mcp_tool --package {line.package}`, with one "
-            "percent sign."
-        )
     if line.prefix is not None:
         raise DefinitionError(
             "`--prefix` is for `%mcp_tool obj`, where `obj` has methods marked with `@mcp_tool`: "

@@ -35,8 +35,8 @@ MAX_LISTED = 500
 """Variables in the list; the others can be read and completed as well."""
 MAX_SHOWN = 20
 """Variables in the error for an unknown name."""
-TIMEOUT = "60s"
-"""Time limit for reading one; the code of values has a shorter one of its own."""
+TIMEOUT = "5s"
+"""Time limit for reading one; also of code of values that sleeps and cannot be interrupted."""
 _CODE = {
     *(ModuleType, FunctionType, BuiltinFunctionType, MethodType, type),
     type(functools.lru_cache(len)),
@@ -108,7 +108,7 @@ class Inspection:
         value = self._namespace.get(name)
         if name not in self._namespace or not self._is_variable(name, value):
             raise InvalidArguments(self._explain_unknown(name))
-        summary = {"name": name, **summarize(value)}
+        summary = {"name": name, **summarize(value, name)}
         # Each column and each row has its own line.
         members = [
             f"{format_json(key)}: {format_json(member)}".replace("\n", "\n ")

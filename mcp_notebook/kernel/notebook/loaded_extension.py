@@ -11,7 +11,6 @@ from IPython.core.getipython import get_ipython
 if TYPE_CHECKING:  # a module with decorated functions must be cheap to import anywhere
     from mcp_notebook.kernel.calls.invoker import Invoker
     from mcp_notebook.kernel.notebook.cell_tools import CellTools
-    from mcp_notebook.kernel.results.custom_types import CustomTypes
     from mcp_notebook.kernel.results.files.shared_folders import SharedFolders
     from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 
@@ -25,7 +24,6 @@ class LoadedExtension(Protocol):
     registry: "ToolRegistry"
     cell_tools: "CellTools"
     invoker: "Invoker"
-    custom_types: "CustomTypes"
 
     def tell_resource_changed(self, uri: str) -> None:
         """Tell bridges that the author reports a change of a resource."""

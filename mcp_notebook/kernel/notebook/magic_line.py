@@ -12,7 +12,7 @@ import shlex
 import tokenize
 from argparse import Action, ArgumentParser, ArgumentTypeError, BooleanOptionalAction, Namespace
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from typing import Any
@@ -83,8 +83,7 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "--related": {"default": ""},
     "--tag": {"action": "append", "dest": "tags"},
     "--cache": {},
-    "--output-schema": {"action": BooleanOptionalAction, "default": None},
-    "--no-validate-output": {"action": "store_false", "dest": "validate_output", "default": True},
+    "--output-schema": {"action": "store_true"},
     "--flatten": {"action": "store_true"},
     "--ui": {"nargs": "?", "const": True},
     "--no-ui": {"action": "store_false", "default": None, "dest": "ui"},
@@ -93,15 +92,10 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "--timeout": {},
     "--task": {"action": _Either, "const": True},
     "--task-only": {"action": _Either, "const": "only", "dest": "task"},
-    "--keep": {"action": "store_true"},
-    "--stateful": {"action": "store_true"},
     "--max-concurrency": {"type": _read_whole_number},
-    "--max-result-chars": {"type": _read_whole_number},
     "--errors": {},
-    "--logs": {},
     "--mime-type": {},
     "--prefix": {},
-    "--package": {},
 }
 """The options by their words, each as keywords of argparse's `add_argument`."""
 _ONE_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|\S)+""")
@@ -138,11 +132,6 @@ class Line(Struct, frozen=True, kw_only=True):
     def prefix(self) -> str | None:
         """The prefix of the names of an object's tools, if the line has one."""
         return getattr(self.options, "prefix", None)
-
-    @property
-    def package(self) -> str | None:
-        """The installed package whose tools are declared, if the line names one."""
-        return getattr(self.options, "package", None)
 
 
 def read_line(
@@ -195,7 +184,7 @@ def build_parser(kind: messages.Kind = "tool") -> ArgumentParser:
 
 def _is_option_of(word: str, kind: messages.Kind) -> bool:
     field = str(_OPTIONS[word].get("dest", word.removeprefix("--").replace("-", "_")))
-    if word in ("--prefix", "--package"):
+    if word == "--prefix":
         return kind == "tool"
     return field in OPTION_NAMES[kind]
 
@@ -218,7 +207,7 @@ def build_options(namespace: Namespace, kind: messages.Kind = "tool") -> ToolOpt
     values: Any = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in vars(namespace).items()
-        if name not in ("functions", "prefix", "package") and value is not None
+        if name not in ("functions", "prefix") and value is not None
     }
     values["related"] = tuple(values.get("related", "").replace(",", " ").split())
     values["allow"] = split_hosts(values.get("allow", ()))
@@ -431,17 +420,7 @@ def _join_values(words: Sequence[str], kind: messages.Kind) -> list[str]:
         word = rest.popleft()
         option, equals, _ = word.partition("=")
         if option.startswith("-") and option not in takes_value:
-            keyword = option.lstrip("-").replace("-", "_")
-            meant = suggest(option, takes_value)
-            hint = f"Did you mean `{meant}`?" if meant else f"`%mcp_{kind}?` lists all options."
-            if option in _OPTIONS:
-                owner = next(each for each in OPTION_NAMES if _is_option_of(option, each))
-                raise DefinitionError(
-                    f"`{option}` is an option of {owner}s, not of {kind}s: remove it."
-                )
-            if keyword in {item.name for item in fields(ToolOptions)}:
-                hint = f"It can only be set in Python: `@mcp_{kind}({keyword}=...)`."
-            raise DefinitionError(f"There is no option `{option}`. {hint}")
+            raise DefinitionError(_explain_unknown(option, takes_value, kind))
         if not equals and takes_value.get(option):
             value = rest.popleft() if rest else None
             if value is None or value.partition("=")[0] in takes_value:
@@ -451,6 +430,20 @@ def _join_values(words: Sequence[str], kind: messages.Kind) -> list[str]:
             word = f"{option}={rest.popleft()}"
         joined.append(word)
     return joined
+
+
+def _explain_unknown(option: str, known: Iterable[str], kind: messages.Kind) -> str:
+    """Return why a line cannot have an option."""
+    if option in _OPTIONS:
+        owner = next(each for each in OPTION_NAMES if _is_option_of(option, each))
+        return f"`{option}` is an option of {owner}s, not of {kind}s: remove it."
+    keyword = option.lstrip("-").replace("-", "_")
+    if keyword in {item.name for item in fields(ToolOptions)}:
+        hint = f"It can only be set in Python: `@mcp_{kind}({keyword}=...)`."
+    else:
+        meant = suggest(option, known)
+        hint = f"Did you mean `{meant}`?" if meant else f"`%mcp_{kind}?` lists all options."
+    return f"There is no option `{option}`. {hint}"
 
 
 def _reword(message: str) -> str:

@@ -1,9 +1,11 @@
 """Finds the file of this kernel's notebook, also after it was renamed.
 
-Runs on the kernel's main thread. Jupyter passes the path only when the kernel starts. A file that
-is renamed within its folder keeps its inode, by which the kernel finds it again. A restarted kernel
-gets the original path; the previous kernel left the new path in a departure note or, if it was
-killed, in its record. A notebook that is moved to another folder keeps its old name here.
+Runs on the kernel's main thread, and `NotebookFile.move` on the endpoint's. Jupyter passes the path
+only when the kernel starts. When it renames or moves a notebook, its server extension reports the
+new path. Without that (other frontends, a shell), a file that is renamed within its folder keeps
+its inode, by which the kernel finds it again before the next cell; one that is moved to another
+folder keeps its old name here. A restarted kernel gets the original path; the previous kernel left
+the new path in a departure note or, if it was killed, in its record.
 """
 
 import os
@@ -51,6 +53,13 @@ class NotebookFile:
             inode = _read_inode(self.path)
         self._inode = inode  # without one, the folder is not searched again before every cell
         return self.path != before
+
+    def move(self, path: str) -> bool:
+        """Take a path that was reported, and return whether there is such a file here."""
+        inode = _read_inode(Path(path))
+        if inode is not None:
+            self.path, self._inode = Path(path), inode
+        return inode is not None
 
     def describe(self, pid: int) -> dict[str, Any]:
         """Return the fields of a kernel's record that describe its notebook.

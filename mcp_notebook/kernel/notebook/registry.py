@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from copy import deepcopy
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self, TypeVar, overload
+from typing import Any, Self
 
 from msgspec import structs
 
@@ -20,10 +20,6 @@ from mcp_notebook.kernel.notebook.loaded_extension import LoadedExtension, find_
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, make_tool
 from mcp_notebook.kernel.tools.options import ToolOptions
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
-
-_T = TypeVar("_T")
-_F = TypeVar("_F", bound=Callable[..., Any])
-_MISSING: Any = object()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -132,49 +128,6 @@ class NotebookTools(Mapping[str, Tool]):
         Without it, changes that follow each other within 0.05 s are sent together.
         """
         return _get_registry().batch()
-
-    @overload
-    def convert(self, kind: type[_T], function: Callable[[_T], Any] | None, /) -> None: ...
-    @overload
-    def convert(self, kind: str, function: Callable[[Any], Any] | None, /) -> None: ...
-    @overload
-    def convert(self, kind: type | str, /) -> Callable[[_F], _F]: ...
-
-    def convert(self, kind: Any, function: Any = _MISSING, /) -> Any:
-        """Convert all values of a type that tools return, before clients get them.
-
-        ::
-
-            registry.convert(Portfolio, lambda portfolio: portfolio.summary())
-
-            @registry.convert("polars.DataFrame")
-            def table(frame):
-                return frame.head(5).to_pandas()
-
-        This includes items of lists and dicts, and instances of subclasses without a converter of
-        their own. Displays and structured content are not converted. Like the tools of `registry`,
-        a converter lives until the extension is unloaded.
-
-        Args:
-            kind: The class, or its full name if its library may not be imported yet.
-            function: Gets the value, and returns anything that a tool may return. It returns the
-                value itself to leave it unconverted. None removes the converter.
-
-        Raises:
-            DefinitionError: The kind is neither a class nor a full name, or the function is not
-                callable.
-        """
-        extension = _get_extension()
-
-        def register(converter: Any) -> Any:
-            extension.custom_types.set(kind, converter)
-            extension.invoker.cache.clear()  # it holds results that the converter now changes
-            return converter
-
-        if function is _MISSING:
-            return register
-        register(function)
-        return None
 
     def __getitem__(self, name: str) -> Tool:
         return _describe_tool(_find_tool(_get_registry(), name))

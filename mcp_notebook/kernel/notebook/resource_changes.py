@@ -15,11 +15,13 @@ from collections.abc import Collection, Iterable, Mapping
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
+from mcp_notebook.kernel.safe.libraries import get_mro
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 
 _WORD = re.compile(r"[^\W\d]\w*")
-_CONSTANT = (str, bytes, int, float, complex, bool, type(None), range, frozenset)
-_FIXED = (ModuleType, FunctionType, BuiltinFunctionType, type)
+_CONSTANT = frozenset({str, bytes, int, float, complex, bool, type(None), range})
+"""Types whose values are compared; exactly these, since a subclass has code of its own."""
+_FIXED = _CONSTANT | {frozenset, ModuleType, FunctionType, BuiltinFunctionType, type}
 _MAX_FUNCTIONS = 1_000
 """Maximum functions of the notebook that are followed from one function."""
 MAX_VARIABLES = 1_000
@@ -146,10 +148,11 @@ class ResourceChanges:
 
     def _identify(self, name: str) -> Any:
         value = self._namespace.get(name)
-        if isinstance(value, _CONSTANT):
+        if type(value) in _CONSTANT:
             return type(value), value
         return id(value)
 
     def _may_mutate(self, name: str) -> bool:
         value = self._namespace.get(name)
-        return not isinstance(value, (*_CONSTANT, *_FIXED))
+        # Not `isinstance`, which asks a proxy for its class.
+        return _FIXED.isdisjoint(get_mro(type(value)))

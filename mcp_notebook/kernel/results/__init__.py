@@ -6,9 +6,9 @@ The way of a value goes in one direction:
    the value's structured content (`structured`). Numbers, bools, None and short texts end here.
 2. `values.RULES` is the table of what a value becomes; `value_renderer` applies the first rule that
    matches, and renders the items of lists and dicts with figures or tables in them one by one.
-3. A rule calls the reader of its kind: `displays` for MIME bundles, `library_values` and `widgets`
-   for objects of libraries, and the rooms `tables/`, `plots/`, `html/` and `files/`. `tracebacks`
-   reads exceptions. `custom_types` holds the author's own converters.
+3. A rule calls the reader of its kind: `displays` for MIME bundles, `library_values` for objects of
+   libraries, and the rooms `tables/`, `plots/`, `html/` and `files/`. `tracebacks` reads
+   exceptions.
 4. Each reader returns pieces of content, and `blocks.fit` fits all of them to the budget.
 
 Face:
@@ -18,14 +18,12 @@ Face:
   `views.plot_libraries` answer it.
 - `outputs`: `Printed` and `Displayed`, which `calls.capture` collects.
 - `library_loaders`: tells which displays only load a plotting library and show nothing.
-- `custom_types.CustomTypes`: what `registry.convert` writes to.
 - `files.shared_folders`: the files that results may show, and for the notebook those that were
   refused.
 - `tracebacks`: `ErrorStyle`, by which `calls` chooses what a client gets of an exception; an
   `ErrorText` keeps the whole of it for the author.
 - `blocks.originals`: `Original` and `FileFormat`, which `link.resource_store` keeps and serves.
 - `variable_summary`: what a client reads of a variable, which `notebook.inspection` offers.
-- `table_html`: shows the text of a table to people.
 - `values.RULES`: the rows of the documentation's table of values.
 
 Threads: a value is rendered on the thread of its call. A `Converter` never changes, so all threads

@@ -2,34 +2,45 @@
 
 Runs in the user's kernel, on the thread of the call. A result holds what the call printed and
 displayed, in order, and then its value, which becomes content by the rules of `values`. With an
-output schema, the value also becomes structured content. JSON text in the content then has the same
-data: null for NaN, a model under its aliases.
+output schema, the value also becomes structured content, which says what else the content shows:
+some clients show their model nothing but that.
 
 Whatever the value's own code raises, the client gets a sentence and the kernel continues.
 """
 
+import functools
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
+from mimetypes import guess_extension
 from typing import Any
 
 from msgspec import Struct, structs
 
-from mcp_notebook.content import ContentBlock, Result, Text
+from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.errors import InvalidResult, ResourceFailed
 from mcp_notebook.kernel.results.blocks import author_blocks
 from mcp_notebook.kernel.results.blocks.budget import Budget
+from mcp_notebook.kernel.results.blocks.encoded_text import holds_encoded
 from mcp_notebook.kernel.results.blocks.fit import fit_pieces
-from mcp_notebook.kernel.results.blocks.originals import OriginalSink, discard_original
+from mcp_notebook.kernel.results.blocks.originals import (
+    FileFormat,
+    Original,
+    OriginalSink,
+    discard_original,
+)
 from mcp_notebook.kernel.results.blocks.piece import Piece
-from mcp_notebook.kernel.results.blocks.truncation import MAX_REPEATED
-from mcp_notebook.kernel.results.custom_types import CustomTypes
+from mcp_notebook.kernel.results.blocks.truncation import MAX_SHORT
+from mcp_notebook.kernel.results.displays import render_undrawn
 from mcp_notebook.kernel.results.files.returned_files import Files
 from mcp_notebook.kernel.results.files.shared_folders import SharedFolders
 from mcp_notebook.kernel.results.iterators import (
     MAX_COLLECTED,
+    Collected,
     collect_async_items,
     collect_items,
+    collect_within,
     is_async_generator,
     is_awaitable,
     is_iterator,
@@ -40,22 +51,28 @@ from mcp_notebook.kernel.results.plots import matplotlib_figures
 from mcp_notebook.kernel.results.plots.renderer import ProcessRenderer
 from mcp_notebook.kernel.results.resource_contents import MAX_CONTENT, make_contents
 from mcp_notebook.kernel.results.self_shown import leave_out_generated_repr
-from mcp_notebook.kernel.results.structured import NO_DATA, Structured, make_structured
+from mcp_notebook.kernel.results.structured import (
+    NO_DATA,
+    Structured,
+    make_page_data,
+    make_structured,
+)
 from mcp_notebook.kernel.results.tracebacks import CodeName, ErrorStyle
 from mcp_notebook.kernel.results.value_renderer import (
-    MISSING,
     PLAIN_TYPES,
     Format,
     RenderContext,
     ValueRenderer,
+    note_more,
 )
 from mcp_notebook.kernel.results.values import RULES
 from mcp_notebook.kernel.results.views.kept_views import KeptViews
 from mcp_notebook.kernel.safe.foreign_code import (
     CONVERSION_SECONDS,
     DeadlineExceeded,
+    ask_classes,
     deadline,
-    run_guarded,
+    guard,
 )
 from mcp_notebook.kernel.safe.text import (
     clean_text,
@@ -66,10 +83,17 @@ from mcp_notebook.kernel.safe.text import (
 )
 from mcp_notebook.kernel.schemas.output.data_limit import convert_plain_data
 from mcp_notebook.kernel.schemas.output.output_schema import OutputSchema
+from mcp_notebook.kernel.schemas.output.published_schema import ABOUT
 from mcp_notebook.settings.settings import Settings
+from mcp_notebook.text.wording import count
+from mcp_notebook.wire.resource_uris import describe_links
 
 NOTHING = "Done: the tool returned nothing."
 WHOLE_ERRORS = ErrorStyle()
+_MAX_STRUCTURED_CHARS = 100_000
+"""Characters of JSON in the data of one result for a page of the author's."""
+MAX_ABOUT = 5_000
+"""Characters in the structured content on what else a result shows."""
 
 
 class Converter:
@@ -79,7 +103,7 @@ class Converter:
         format: IPython's ``shell.display_formatter.format``.
         settings: The limits of results.
         keep: Keeps the originals of what is shown only in part.
-        custom_types: The author's own converters.
+        budget: The limits of one result; None: as the settings say.
         code_name: IPython's ``shell.compile.format_code_name``, to name cells in tracebacks.
         folders: Folders whose files may be shown; None: as the settings say.
         seconds: Time limit for the reprs and display methods of the values in one result.
@@ -91,19 +115,17 @@ class Converter:
         settings: Settings,
         *,
         keep: OriginalSink = discard_original,
-        custom_types: CustomTypes | None = None,
+        budget: Budget | None = None,
         code_name: CodeName | None = None,
         folders: SharedFolders | None = None,
         seconds: float = CONVERSION_SECONDS,
     ) -> None:
         self._folders = folders or SharedFolders.from_settings(settings)
         files = Files(self._folders)
-        self._context = RenderContext(format, files, custom_types or CustomTypes(), RULES)
+        self._context = RenderContext(format, files, RULES)
         self._seconds = seconds
-        self._budget = structs.replace(
-            Budget.from_settings(settings, keep), renderer=ProcessRenderer()
-        )
-        self._max_structured_chars = settings.max_structured_chars
+        budget = budget or Budget(chars=settings.max_result_chars)
+        self._budget = structs.replace(budget, keep=keep, renderer=ProcessRenderer())
         self._code_name = code_name
 
     @property
@@ -121,28 +143,33 @@ class Converter:
         include: Any = None,
         exclude: Any = None,
         *,
-        max_chars: int | None = None,
+        figures_before: int = 0,
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Format a displayed value as ``display_formatter.format`` does for a cell.
 
-        Figures that are too large for memory are drawn smaller. Tables, arrays and content blocks
-        become the same content as returned ones, but converters apply to returned values only.
+        Figures that are too large for memory are drawn smaller. One for which there may be no room
+        in the result is drawn when the result is made, as it is now. Tables, arrays and content
+        blocks become the same content as returned ones.
 
         Args:
             value: The displayed value.
             include: MIME types, as ``display_formatter.format`` takes them.
             exclude: The same.
-            max_chars: As for `make_result`.
+            figures_before: Figures that the call has displayed before.
         """
         if matplotlib_figures.can_draw(value):
-            return self._format_figure(value)
+            late = figures_before >= self._budget.pictures - 1
+            restore = matplotlib_figures.take_snapshot(value) if late else None
+            if restore is not None:
+                return self._format_undrawn(value, restore)
+            side = self._budget.picture_side
+            return matplotlib_figures.draw_figure(value, self._context.format, side)
         data, metadata = self._context.format(value, include, exclude)
         if not data or include or exclude:
             return data, metadata
         data = dict(leave_out_generated_repr(value, data))
-        context = structs.replace(self._context, custom_types=CustomTypes())
         with deadline(self._seconds):
-            pieces = ValueRenderer(context, self._limit_budget(max_chars)).render_displayed(value)
+            pieces = ValueRenderer(self._context, self._budget).render_displayed(value)
         if pieces is None:
             return data, metadata
         return data, {**metadata, RENDERED: RenderedDisplay(pieces)}
@@ -150,7 +177,7 @@ class Converter:
     def format_figures(
         self, figures: Iterable[Any], value: Any
     ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-        """Draw the matplotlib figures that a call left open.
+        """Format the matplotlib figures that a call left open; the result draws those it sends.
 
         Args:
             figures: The open figures.
@@ -159,13 +186,21 @@ class Converter:
         Yields:
             Representations by MIME type and their metadata, as `format_display` returns them.
         """
+        with deadline(self._seconds):
+            problem = guard(lambda: ask_classes(value), recover=lambda error: error)
         for figure in figures:
-            if not matplotlib_figures.has_figure(value, figure):
-                yield self._format_figure(figure)
+            if problem or not matplotlib_figures.has_figure(value, figure):
+                yield self._format_undrawn(figure)
 
-    def find_canvas_figures(self, value: Any) -> list[Any]:
-        """Return the figures that a canvas or a box of widgets shows in the notebook."""
-        return matplotlib_figures.find_canvas_figures(value)
+    @staticmethod
+    def is_figure(value: Any) -> bool:
+        """Return whether a value is a matplotlib figure, or what stands for one."""
+        return matplotlib_figures.can_draw(value)
+
+    @staticmethod
+    def find_canvas_figure(value: Any) -> Any:
+        """Return the figure whose canvas a value is; None for other values."""
+        return value.figure if matplotlib_figures.is_canvas(value) else None
 
     def format_drawn_figures(
         self, figures: Iterable[Any]
@@ -181,7 +216,9 @@ class Converter:
         *,
         max_chars: int | None = None,
         views: KeptViews | None = None,
+        has_page: bool = False,
         style: ErrorStyle = WHOLE_ERRORS,
+        yielded: list[Any] | None = None,
     ) -> Result:
         """Make the result of a call that returned.
 
@@ -191,25 +228,34 @@ class Converter:
             output: The tool's output schema, if it has one.
             max_chars: Maximum characters of the result's texts; None: as the settings say.
             views: Keeps what the result's live view shows; None if the client shows none.
+            has_page: Whether a page of the author's may read the data.
             style: How much of an exception the client gets.
+            yielded: An empty list for the items of a generator, which may fail later.
 
         Raises:
             KeyboardInterrupt: The user or the client stopped the call; nothing else is raised.
         """
         budget = self._limit_budget(max_chars)
         is_plain = value is None or type(value) in PLAIN_TYPES
-        if is_plain and not self._context.custom_types.conversions:
-            result = run_guarded(  # the schema's validators may be the author's code
-                lambda: self._make_plain_result(value, outputs, output, budget), lambda _: None
-            )
+        if is_plain and output is None and not has_page:
+            result = _make_plain_result(value, outputs, budget)
             if result is not None:
                 return result
         if views is not None:
             budget = structs.replace(budget, keep=views.keep, note_table=views.note_table)
         with deadline(self._seconds):
-            return run_guarded(  # even the class of a value may be unreadable
-                lambda: self._make_result(value, outputs, output, budget, views=views, style=style),
-                lambda error: _assemble(
+            return guard(  # even the class of a value may be unreadable
+                lambda: self._make_result(
+                    value,
+                    outputs,
+                    output,
+                    budget,
+                    views=views,
+                    has_page=has_page,
+                    style=style,
+                    yielded=[] if yielded is None else yielded,
+                ),
+                recover=lambda error: _assemble(
                     _explain(value, error), outputs, budget, is_error=output is not None
                 ),
             )
@@ -230,6 +276,7 @@ class Converter:
             CallError: The value has no such content.
         """
         most = max_chars or MAX_CONTENT
+        value = value.items if type(value) is Collected else value
 
         def render() -> Sequence[ContentBlock]:
             shown = () if value is not None else outputs() if callable(outputs) else outputs
@@ -242,6 +289,7 @@ class Converter:
             return result.content
 
         with deadline(self._seconds):
+            ask_classes(value)
             contents = make_contents(value, mime_type, self._folders.read_bytes, render)
         return Result(list(contents))
 
@@ -250,88 +298,88 @@ class Converter:
         error: BaseException,
         outputs: Outputs,
         *,
-        max_chars: int | None = None,
         style: ErrorStyle = WHOLE_ERRORS,
+        yielded: Sequence[Any] = (),
     ) -> Result:
         """Make the result of a call that raised.
 
         Args:
             error: What it raised.
             outputs: What it printed and displayed.
-            max_chars: As for `make_result`.
             style: As for `make_result`.
+            yielded: What it had yielded before, which is shown too.
 
         Raises:
             KeyboardInterrupt: As `make_result`.
         """
-        return self._make_failure(error, outputs, self._limit_budget(max_chars), style)
+        return self._make_failure(error, outputs, self._budget, style, yielded)
 
     @staticmethod
     def is_async(value: Any) -> bool:
         """Return whether a returned value must be passed to `await_value`."""
         return type(value) not in PLAIN_TYPES and (is_awaitable(value) or is_async_generator(value))
 
-    async def await_value(self, value: Any, output: OutputSchema | None = None) -> Any:
+    async def await_value(
+        self,
+        value: Any,
+        output: OutputSchema | None = None,
+        yielded: list[Any] | None = None,
+    ) -> Any:
         """Await a returned value, or the items of an async generator.
 
         Args:
             value: An awaitable or an async generator; anything else is returned unchanged.
             output: As for `make_result`.
+            yielded: The same.
         """
         if is_awaitable(value):
             value = await value
         if not is_async_generator(value):
             return value
-        return await collect_async_items(value, self._limit_items(output))
+        most = self._limit_items(output, self._budget)
+        return await collect_async_items(value, most, yielded)
 
     def _limit_budget(self, max_chars: int | None) -> Budget:
         return self._budget if max_chars is None else structs.replace(self._budget, chars=max_chars)
 
-    def _format_figure(self, figure: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        side = self._budget.picture_side
-        return matplotlib_figures.draw_figure(figure, self._context.format, side)
+    @staticmethod
+    def _limit_items(output: OutputSchema | None, budget: Budget) -> int:
+        # How much of structured content is sent is decided later.
+        return MAX_COLLECTED if output is None else budget.chars
 
-    def _limit_items(self, output: OutputSchema | None) -> int:
-        # Structured content is whole or refused, which is decided later.
-        return MAX_COLLECTED if output is None else self._max_structured_chars
+    def _format_undrawn(
+        self, figure: Any, restore: Callable[[], Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        piece = render_undrawn(figure, self._context.format, self._budget, restore)
+        return {"text/plain": piece.text}, {RENDERED: RenderedDisplay((piece,))}
 
     def _make_failure(
-        self, error: BaseException, outputs: Outputs, budget: Budget, style: ErrorStyle
+        self,
+        error: BaseException,
+        outputs: Outputs,
+        budget: Budget,
+        style: ErrorStyle,
+        yielded: Sequence[Any] = (),
     ) -> Result:
         def describe() -> Result:
-            piece = Piece(style.explain(error, self._code_name))
-            return _assemble([piece], outputs, budget, is_error=True)
+            pieces = self._render_yielded(yielded, budget)
+            pieces.append(Piece(style.explain(error, self._code_name)))
+            return _assemble(pieces, outputs, budget, is_error=True)
 
         with deadline(self._seconds):
-            return run_guarded(
+            return guard(
                 describe,
-                lambda failure: _assemble(_explain(error, failure), outputs, budget, is_error=True),
+                recover=lambda failure: _assemble(
+                    _explain(error, failure), outputs, budget, is_error=True
+                ),
             )
 
-    def _make_plain_result(
-        self, value: Any, outputs: Outputs, output: OutputSchema | None, budget: Budget
-    ) -> Result | None:
-        """Make the result of a call that only returned a short text, a number, a bool or None.
-
-        No code of the value runs, so it needs no time limit and no rules. Returns None if there is
-        more to do: the text is long, or the call printed or displayed something.
-        """
-        structured, shown = NO_DATA, value
-        if output is not None:
-            structured = make_structured(value, output, self._max_structured_chars)
-            shown = value if type(value) is str else structured.data
-        is_plain = shown is None or type(shown) in PLAIN_TYPES
-        if not is_plain or structured.cuts or (outputs() if callable(outputs) else outputs):
-            return None
-        if value is None:
-            return Result([Text(NOTHING)], structured.data, is_bare=structured.is_bare)
-        if type(shown) is not str:
-            text = json.dumps(shown)
-        elif len(shown) > MAX_REPEATED or not is_sendable(text := clean_text(shown)):
-            return None
-        if len(text) > min(budget.chars, MAX_REPEATED):
-            return None
-        return Result([Text(text)], structured.data, is_bare=structured.is_bare)
+    def _render_yielded(self, items: Sequence[Any], budget: Budget) -> list[Piece]:
+        """Render what a generator yielded before it failed."""
+        if not items:
+            return []
+        heading = Piece(Text(f"[{count(len(items), 'item')} came before the error:]"))
+        return [heading, *guard(lambda: self._render([*items], budget), recover=lambda _: [])]
 
     def _make_result(  # noqa: PLR0913 - those of `make_result`
         self,
@@ -341,61 +389,109 @@ class Converter:
         budget: Budget,
         *,
         views: KeptViews | None,
+        has_page: bool,
         style: ErrorStyle,
+        yielded: list[Any],
     ) -> Result:
-        collected = value
-        # With structured content, the value is read twice.
-        if is_iterator(value) or (output is not None and is_result(value)):
-            most = self._limit_items(output)
-            collected = run_guarded(lambda: collect_items(value, most), _Failure)
-            if isinstance(collected, _Failure):
-                return self._make_failure(collected.error, outputs, budget, style)
-        limit = self._max_structured_chars
-        structured: Any = run_guarded(lambda: make_structured(collected, output, limit), _Failure)
+        ask_classes(value)
+        taken: Any = guard(
+            lambda: self._collect(value, output, budget, yielded, has_page=has_page),
+            recover=_Failure,
+        )
+        if isinstance(taken, _Failure):
+            return self._make_failure(taken.error, outputs, budget, style, yielded)
+        value = taken.items
+        structured: Any = guard(
+            lambda: make_structured(value, output, budget.chars), recover=_Failure
+        )
         if isinstance(structured, _Failure):
             error = structured.error
             error = _hide_traceback(error) if style.detail == "full" else error
             return self._make_failure(error, outputs, budget, style)
 
         def render() -> Result:
-            if isinstance(collected, Result):
-                return self._complete(collected, structured, outputs, budget)
-            is_whole = output is not None and not structured.cuts
-            data = structured.data if is_whole else MISSING
-            pieces = self._render(collected, budget, data)
-            pieces = _note_cuts(pieces, structured, collected, limit)
-            result = _assemble(pieces, outputs, budget, structured=structured)
-            return result if views is None else views.add_to(result, collected, pieces)
+            if isinstance(value, Result):
+                return self._complete(value, structured, outputs, budget)
+            pieces = self._render(value, budget)
+            if structured.cuts:
+                pieces = told = _note_cuts(pieces, structured, value, budget.chars)
+            else:
+                told = [piece for piece in pieces if not isinstance(piece.block, Text)]
+            more = note_more(taken)
+            pieces, told = [*pieces, *more], [*told, *more]
+            result = _assemble(pieces, outputs, budget, structured=structured, told=told)
+            return result if views is None else views.add_to(result, value, pieces)
 
-        return run_guarded(
+        result = guard(
             render,
-            lambda error: _assemble(
-                _explain(collected, error), outputs, budget, structured=structured
+            recover=lambda error: _assemble(
+                _explain(value, error), outputs, budget, structured=structured
             ),
         )
+        if not has_page or result.is_error:
+            return result
+        data = make_page_data(value, _MAX_STRUCTURED_CHARS)
+        return replace(result, meta={**result.meta, **data})
+
+    def _collect(
+        self,
+        value: Any,
+        output: OutputSchema | None,
+        budget: Budget,
+        yielded: list[Any],
+        *,
+        has_page: bool,
+    ) -> Collected:
+        """Read a value that can be read only once; return any other as it is."""
+        if type(value) is Collected:
+            return value
+        most = self._limit_items(output, budget)
+        # Data is read in addition to the content.
+        if is_iterator(value) or ((output is not None or has_page) and is_result(value)):
+            return collect_items(value, most, yielded)
+        return Collected(collect_within(value, most))
 
     def _complete(
         self, result: Result, structured: Structured, outputs: Outputs, budget: Budget
     ) -> Result:
         """Turn an author's `Result` into one that can be sent."""
-        limit = self._max_structured_chars
         parts = author_blocks.list_parts(result.content)
-        pieces = [piece for part in parts for piece in self._render(part, budget)]
-        if not pieces and structured.cuts:
-            pieces = [author_blocks.make_json_piece(result.structured, budget.chars)]
-        elif not pieces and structured.data is not None:
-            pieces = [author_blocks.make_json_piece(structured.data, limit, repeats_data=True)]
-        pieces = _note_cuts(pieces, structured, result.structured, limit)
+        pieces = told = [piece for part in parts for piece in self._render(part, budget)]
+        if not pieces and structured.data is not None:
+            pieces = self._render(result.structured, budget)
+        if structured.cuts:
+            pieces = told = _note_cuts(pieces, structured, result.structured, budget.chars)
+        is_error = bool(result.is_error)
         made = _assemble(
-            pieces, outputs, budget, structured=structured, is_error=bool(result.is_error)
+            pieces, outputs, budget, structured=structured, told=told, is_error=is_error
         )
-        return replace(
-            made,
-            meta=convert_plain_data(dict(result.meta or {}), limit) | structured.meta,
-        )
+        meta = convert_plain_data(dict(result.meta or {}), _MAX_STRUCTURED_CHARS)
+        return replace(made, meta=meta)
 
-    def _render(self, value: Any, budget: Budget, data: Any = MISSING) -> list[Piece]:
-        return ValueRenderer(self._context, budget, data).render_returned(value)
+    def _render(self, value: Any, budget: Budget) -> list[Piece]:
+        return ValueRenderer(self._context, budget).render_returned(value)
+
+
+def _make_plain_result(value: Any, outputs: Outputs, budget: Budget) -> Result | None:
+    """Make the result of a call that only returned a short text, a number, a bool or None.
+
+    No code of the value runs, so it needs no time limit and no rules. Returns None if there is more
+    to do: the text is long, or the call printed or displayed something.
+    """
+    if outputs() if callable(outputs) else outputs:
+        return None
+    if value is None:
+        return Result([Text(NOTHING)])
+    if type(value) is not str:
+        try:
+            text = json.dumps(value)
+        except ValueError:  # an integer of more digits than Python writes
+            return None
+    elif (
+        len(value) > MAX_SHORT or holds_encoded(value) or not is_sendable(text := clean_text(value))
+    ):
+        return None
+    return None if len(text) > min(budget.chars, MAX_SHORT) else Result([Text(text)])
 
 
 class _Failure(Struct, frozen=True):
@@ -404,43 +500,83 @@ class _Failure(Struct, frozen=True):
     error: BaseException
 
 
-def _assemble(
+def _assemble(  # noqa: PLR0913 - each is of another part
     pieces: Sequence[Piece],
     outputs: Outputs,
     budget: Budget,
     *,
     structured: Structured = NO_DATA,
+    told: Sequence[Piece] = (),
     is_error: bool = False,
 ) -> Result:
-    """Put the outputs of a call before its value, and fit everything to the budget."""
+    """Put the outputs of a call before its value, and fit everything to the budget.
+
+    Args:
+        pieces: What the value became.
+        outputs: What the call printed and displayed.
+        budget: The limits of the result.
+        structured: The value as data.
+        told: The pieces that show what the data does not have, the most important first.
+        is_error: Whether the call failed.
+    """
     # Only now, since rendering the value may have printed or displayed something.
-    all_outputs = outputs() if callable(outputs) else outputs
-    blocks = fit_pieces([*render_outputs(all_outputs, budget), *pieces], budget)
+    shown = render_outputs(outputs() if callable(outputs) else outputs, budget)
     is_refused = any(piece.is_refusal for piece in pieces)
-    structured = NO_DATA if is_refused else structured
-    blocks = blocks or [Text(NOTHING)]
-    return Result(
-        blocks,
-        structured.data,
-        is_error or is_refused,
-        structured.meta,
-        is_bare=structured.is_bare,
-    )
+    data = None if is_refused else structured.data
+    if data is None or not (shown or told):
+        blocks = fit_pieces([*shown, *pieces], budget)
+    else:
+        if budget.keep is not discard_original:
+            budget = structs.replace(budget, keep=functools.cache(budget.keep))  # each once
+        blocks = fit_pieces([*shown, *pieces], budget)
+        about, links = _describe([*shown, *told], budget)
+        data = {ABOUT: about, **data}
+        # Guests may read what their results link to.
+        blocks += [link for link in links if link not in blocks]
+    return Result(blocks or [Text(NOTHING)], data, is_error or is_refused)
+
+
+def _describe(pieces: Sequence[Piece], budget: Budget) -> tuple[str, list[ResourceLink]]:
+    """Return what pieces show as a text for structured content, and the links in it."""
+    most = min(MAX_ABOUT, budget.chars)
+    blocks: list[ContentBlock] = []
+    for block in fit_pieces(pieces, structs.replace(budget, chars=most)):
+        blocks += [block] if isinstance(block, Text | ResourceLink) else _keep(block, budget)
+    texts = []
+    for address, group in groupby(blocks, _find_address):
+        if address:
+            texts.append(describe_links([link for link in group if isinstance(link, ResourceLink)]))
+        else:
+            texts += [block.text for block in group if isinstance(block, Text)]
+    return "\n\n".join(texts), [block for block in blocks if isinstance(block, ResourceLink)]
+
+
+def _find_address(block: ContentBlock) -> str:
+    """Return what the links to all forms of one original have in common; "" for other blocks."""
+    return block.uri.rpartition("/")[0] if isinstance(block, ResourceLink) else ""
+
+
+def _keep(block: Image | Audio | Resource, budget: Budget) -> Sequence[ContentBlock]:
+    """Return links to a picture, a sound or a document."""
+    name = {Image: "picture", Audio: "sound"}.get(type(block), "document")
+    extension = guess_extension(block.mime_type) or ""
+    size = len(block.data) if isinstance(block.data, bytes) else None
+    form = FileFormat(extension, block.mime_type, lambda: block.data, size)
+    links = budget.keep(Original(name, f"A {name} of the result", (form,), len(block.data)))
+    return links or [Text(f"[A {name}, {block.mime_type}, not kept]")]
 
 
 def _note_cuts(
     pieces: list[Piece], structured: Structured, value: Any, max_chars: int
 ) -> list[Piece]:
-    """Add a note on what is left out of the structured content, and a link to the whole."""
-    if not structured.cuts:
-        return pieces
+    """Begin with a note on what is left out of the structured content, and a link to the whole."""
     said = " and ".join(map(str, structured.cuts))
     note = f"[Structured content is limited to {max_chars:,} characters, so only {said} are sent.]"
     original = author_blocks.describe_whole_json(value)
     shown = pieces[0].original if len(pieces) == 1 else None
     if shown is not None and shown.name == original.name:  # the original of a table has no JSON
-        return [structs.replace(pieces[0], is_partial=True), Piece(Text(note))]
-    return [*pieces, Piece(Text(note), original, is_partial=True)]
+        return [Piece(Text(note)), structs.replace(pieces[0], is_partial=True)]
+    return [Piece(Text(note), original, is_partial=True), *pieces]
 
 
 def _explain(value: Any, error: BaseException) -> list[Piece]:

@@ -15,13 +15,12 @@ A model gets one of them, the first of this table that has content:
  5   application/json                    compact JSON
  6   text/latex                          as it is, and text/plain below it if that says something;
                                          a table in LaTeX only if there is nothing else
- 7   image/svg+xml                       a picture, where CairoSVG or vl-convert is installed, and
-                                         the SVG as a link; else the source if short, or its texts
+ 7   image/svg+xml                       a picture, where vl-convert is installed, and the SVG as a
+                                         link; else the source if short, or its texts
  8   text/plain                          as it is, unless it only says ``<Foo object at 0x7f...>``
                                          or the HTML beside it has a picture in it
  9   text/html                           its text, pictures and sounds that it carries in itself,
                                          notes of videos and of pages within it
-                                         (`kernel.results.html.media`)
 10   other text/...                      as it is
 11   application/...+json                its JSON, cut short
 12   application/javascript              a note
@@ -33,17 +32,16 @@ exact. A plot's JSON comes before its text, which only says how to display it.
 
 """
 
-import mimetypes
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from html import unescape
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_to_bytes
 
 from msgspec import structs
 
-from mcp_notebook.content import Audio, Image, ResourceLink, Text
+from mcp_notebook.content import Audio, Image, Text
 from mcp_notebook.kernel.results.blocks import audio
 from mcp_notebook.kernel.results.blocks.author_blocks import (
     decode_bytes,
@@ -54,11 +52,18 @@ from mcp_notebook.kernel.results.blocks.author_blocks import (
 from mcp_notebook.kernel.results.blocks.budget import Budget, NotDrawn
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.results.blocks.piece import Piece, make_text_piece
-from mcp_notebook.kernel.results.html.media import Medium, find_media
 from mcp_notebook.kernel.results.plots import detect, matplotlib_figures
+from mcp_notebook.kernel.results.plots.figure_text import describe_figure
 from mcp_notebook.kernel.results.plots.spec import compact_json
 from mcp_notebook.kernel.results.tables.outline import render_json
-from mcp_notebook.kernel.safe.text import clean_text, cut_text, is_sendable
+from mcp_notebook.kernel.safe.foreign_code import guard
+from mcp_notebook.kernel.safe.text import (
+    clean_text,
+    cut_text,
+    describe_error,
+    drop_addresses,
+    is_sendable,
+)
 
 if TYPE_CHECKING:
     from mcp_notebook.kernel.results.html.to_markdown import HtmlContent
@@ -67,7 +72,7 @@ PICTURES = ("image/png", "image/jpeg", "image/webp", "image/gif")
 MAX_SPECIFICATION = 5_000
 """Maximum characters of a plot's JSON or an SVG's source."""
 MAX_MEDIA = 100
-"""Maximum pictures, sounds, videos and nested pages of one HTML display."""
+"""Maximum pictures and sounds of one HTML display."""
 MUCH_DROPPED = 100_000
 """With more characters of scripts, styles and media, the whole HTML is kept as an original."""
 _MAX_BESIDE = 1_000
@@ -78,7 +83,7 @@ _TABULAR = re.compile(r"\\begin\{(?:long)?tab(?:le|ular)")
 """A table in LaTeX; its other MIME types are easier to read."""
 _ONLY_A_NAME = re.compile(
     r"<(?:[^<>\n]|<locals>)* object(?: at 0x[0-9a-fA-F]+)?>"
-    r"|<(?:[\w.]|<locals>)+ at 0x[0-9a-fA-F]+>|<class '(?:[\w.]|<locals>)+'>"
+    r"|<(?:[\w.]|<locals>)+(?: at 0x[0-9a-fA-F]+)?>|<class '(?:[\w.]|<locals>)+'>"
 )
 _PICTURE_IN_HTML = re.compile(r"""\bsrc\s*=\s*["']?data:image/[^"'\s>]{1000}""", re.IGNORECASE)
 """A picture in HTML; a shorter one is an icon."""
@@ -118,10 +123,40 @@ def render_display(
         budget: The limits of the result.
     """
     pieces = render_mime_bundle(data, budget)
-    note = metadata.get(matplotlib_figures.NOTE)
-    if note and pieces and isinstance(pieces[0].block, Image):
-        pieces[0] = structs.replace(pieces[0], notes=(note, *pieces[0].notes))
+    if pieces and isinstance(pieces[0].block, Image):
+        note = metadata.get(matplotlib_figures.NOTE)
+        notes = (note, *pieces[0].notes) if note else pieces[0].notes
+        figure = metadata.get(matplotlib_figures.FIGURE)
+        pieces[0] = structs.replace(pieces[0], notes=notes, figure=figure)
     return pieces
+
+
+def render_undrawn(
+    figure: Any, format_: Any, budget: Budget, restore: Callable[[], Any] | None = None
+) -> Piece:
+    """Render a matplotlib figure as the text that stands for it until it is drawn.
+
+    Args:
+        figure: A value that `matplotlib_figures.draw_figure` draws.
+        format_: IPython's ``shell.display_formatter.format``.
+        budget: The limits of the result.
+        restore: Returns the figure to draw, if this one may have changed until then.
+    """
+    find = restore or (lambda: figure)  # a copy needs the figure no more
+
+    def draw() -> list[Piece]:
+        drawn = matplotlib_figures.draw_figure(find(), format_, budget.picture_side)
+        return render_display(*drawn, budget)
+
+    def explain(error: BaseException) -> list[Piece]:
+        return [Piece(Text(f"[The figure cannot be drawn: {describe_error(error)}.]"))]
+
+    line = describe_figure(figure) or "a figure"
+    return Piece(
+        Text(f"[Not drawn: {line}.]"),
+        draw=lambda: guard(draw, recover=explain),
+        figure=matplotlib_figures.refer_to(figure) if restore is None else None,
+    )
 
 
 def _render_plain_or_html(data: Mapping[str, Any], budget: Budget) -> list[Piece]:
@@ -149,9 +184,6 @@ def render_plot(plot: detect.Plot, budget: Budget) -> list[Piece]:
             pieces = render_encoded_image(plot.draw(budget.picture_side, budget.renderer), budget)
         except NotDrawn as error:
             note = str(error)
-    elif plot.html:
-        note = "[This is the picture that the page shows first.]"
-        pieces = [Piece(Text(note)), *_render_html(plot.html, budget)]
     if not pieces:
         text = plot.summarize(min(MAX_SPECIFICATION, max(budget.chars - len(note), 0)))
         heading = f"[{plot.kind}, not drawn here: {note}. Its contents:]"
@@ -175,7 +207,7 @@ def _find_text(data: Mapping[str, Any], budget: Budget) -> Piece | None:
 
 
 def _find_plain_text(data: Mapping[str, Any]) -> Piece | None:
-    text = join_lines(data.get("text/plain") or "")
+    text = drop_addresses(join_lines(data.get("text/plain") or ""))
     # The name of a display is better than nothing.
     return None if len(data) > 1 and _ONLY_A_NAME.fullmatch(text) else make_text_piece(text)
 
@@ -210,7 +242,7 @@ def _find_other_text(data: Mapping[str, Any]) -> Piece | None:
             return Piece(Text(text), describe_whole_json(value), is_partial=is_partial)
     if data.get("application/javascript"):
         return Piece(Text("[JavaScript, which only a notebook runs]"))
-    text = clean_text(join_lines(data.get("text/plain") or ""))
+    text = drop_addresses(clean_text(join_lines(data.get("text/plain") or "")))
     # IPython's name for it, `<IPython.core.display.HTML object>`, does not describe it.
     is_shown = text and not (len(data) > 1 and _ONLY_A_NAME.fullmatch(text))
     return make_text_piece(text) if is_shown else None
@@ -234,41 +266,12 @@ def _render_html(html: str, budget: Budget) -> list[Piece]:
             blocks += audio.render_audio(Audio(decode_bytes(data), mime_type), budget)
         elif mime_type in PICTURES:
             blocks += render_encoded_image(data, budget)
-    media = find_media(html, MAX_MEDIA + 1)
-    pages = sum(bool(medium.page) for medium in media)
-    for medium in media[:MAX_MEDIA]:
-        blocks += _render_medium(medium, budget, budget.chars // max(pages, 1))
-    if len(media) > MAX_MEDIA:
-        blocks.append(
-            Piece(
-                Text(f"[Videos, sounds and pages after the first {MAX_MEDIA} are left out.]"),
-                _describe_page(html),
-                is_partial=True,
-            )
-        )
     return blocks
 
 
 def _decode_svg(kind: str, data: str) -> str:
     content = decode_bytes(data) if kind.endswith(";base64") else unquote_to_bytes(unescape(data))
     return clean_text(content.decode("utf-8", "replace"))
-
-
-def _render_medium(medium: Medium, budget: Budget, chars: int) -> list[Piece]:
-    if medium.page:
-        from mcp_notebook.kernel.results.html.to_markdown import convert_html  # noqa: PLC0415 - loads BeautifulSoup
-
-        text = clean_text(convert_html(medium.page, chars).text)
-        content = clean_text(medium.page)
-        page = FileFormat(".html", "text/html", lambda: content, len(content.encode()))
-        original = Original("page", "A page within a page", (page,), sys.getsizeof(content))
-        return [Piece(Text(f"[{medium.note}:]\n{text}")), *map(Piece, budget.keep(original))]
-    links: tuple[ResourceLink, ...] = ()
-    if medium.data:
-        extension = mimetypes.guess_extension(medium.mime_type) or ".bin"
-        form = FileFormat(extension, medium.mime_type, lambda: medium.data, len(medium.data))
-        links = budget.keep(Original("video", medium.note, (form,), len(medium.data)))
-    return [Piece(Text(f"[{clean_text(medium.note)}]")), *map(Piece, links)]
 
 
 def _make_html_piece(html: str, content: "HtmlContent") -> Piece:

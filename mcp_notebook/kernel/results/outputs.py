@@ -13,8 +13,9 @@ from mcp_notebook.content import Text
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.piece import Piece, describe_text_original
 from mcp_notebook.kernel.results.displays import render_display
-from mcp_notebook.kernel.safe.foreign_code import run_guarded
+from mcp_notebook.kernel.safe.foreign_code import guard
 from mcp_notebook.kernel.safe.text import clean_printed, describe_error
+from mcp_notebook.text.wording import count
 
 
 class Printed(Struct, frozen=True):
@@ -34,6 +35,10 @@ class Displayed(Struct, frozen=True):
 Output: TypeAlias = Printed | Displayed
 Outputs: TypeAlias = Sequence[Output] | Callable[[], Sequence[Output]]
 """The outputs, or a function that returns them: converting a value may print and display more."""
+_MAX_BLOCK = 8
+"""Lines of the longest block that is folded: a warning with its code, or a traceback's end."""
+_LEAST_FOLDED = 200
+"""Characters that must be saved: a few equal rows of numbers are data."""
 RENDERED = "mcp_notebook.rendered"
 """Key in a display's metadata: its `RenderedDisplay`."""
 
@@ -64,8 +69,37 @@ def render_outputs(outputs: Iterable[Output], budget: Budget) -> list[Piece]:
 
 
 def _render_prints(prints: Sequence[str]) -> list[Piece]:
-    text = clean_printed("".join(prints)).rstrip()
+    text = _fold_repeats(clean_printed("".join(prints)).rstrip())
     return [Piece(Text(text), describe_text_original(text, what="output"))] if text else []
+
+
+def _fold_repeats(text: str) -> str:
+    """Fold lines that repeat at once, such as a warning in a loop, with the number of repeats.
+
+    A block of up to `_MAX_BLOCK` lines is folded, if that makes the text shorter.
+    """
+    lines = text.split("\n")
+    if len(set(lines)) == len(lines):
+        return text
+    folded: list[str] = []
+    at = 0
+    while at < len(lines):
+        for size in range(1, _MAX_BLOCK + 1):
+            block = lines[at : at + size]
+            end = at + size
+            while lines[end : end + size] == block:
+                end += size
+            repeats = (end - at) // size - 1
+            if repeats and sum(map(len, block)) * repeats > _LEAST_FOLDED:
+                folded += block
+                what = "line" if size == 1 else f"{size} lines"
+                folded.append(f"[the same {what} {count(repeats, 'more time')}]")
+                at = end
+                break
+        else:
+            folded.append(lines[at])
+            at += 1
+    return "\n".join(folded)
 
 
 def _render_displayed(output: Displayed, budget: Budget) -> list[Piece]:
@@ -75,7 +109,9 @@ def _render_displayed(output: Displayed, budget: Budget) -> list[Piece]:
             return list(rendered.pieces)
         return render_display(output.data, output.metadata, budget)
 
-    return run_guarded(
+    return guard(
         render,  # the data may be of any type
-        lambda error: [Piece(Text(f"[a display that cannot be shown: {describe_error(error)}]"))],
+        recover=lambda error: [
+            Piece(Text(f"[a display that cannot be shown: {describe_error(error)}]"))
+        ],
     )

@@ -22,10 +22,17 @@ from mcp_notebook.content import (
 )
 from mcp_notebook.errors import ResourceFailed
 from mcp_notebook.kernel.results.files.returned_files import is_path
+from mcp_notebook.kernel.results.plots import matplotlib_figures
 from mcp_notebook.kernel.results.tables.exports import CSV, PARQUET, write_csv, write_parquet
 from mcp_notebook.kernel.results.tables.table_text import find_frame
 from mcp_notebook.kernel.safe.text import replace_surrogates
-from mcp_notebook.kernel.safe.to_json import format_json_lines, is_jsonable, to_whole_json
+from mcp_notebook.kernel.safe.to_json import (
+    TooDeep,
+    TooLarge,
+    format_json_lines,
+    is_jsonable,
+    to_whole_json,
+)
 
 JSON = "application/json"
 MAX_CONTENT = 16 * 2**20
@@ -66,6 +73,10 @@ def make_contents(
         if found is not None:
             return [found]
     blocks = render()
+    is_picture = matplotlib_figures.can_draw(value) or (mime_type or "").startswith("image/")
+    if is_picture and any(isinstance(block, Image) for block in blocks):
+        # A resource is the picture itself, without the line that a model reads beside it.
+        blocks = [block for block in blocks if not isinstance(block, Text)]
     if value is not None and any(isinstance(block, Text) for block in blocks):
         _check_text(value, mime_type)
     contents = [
@@ -138,13 +149,15 @@ def _write_data(value: Any, mime_type: str | None) -> Resource | None:
     is_data = mime_type is None and isinstance(value, Mapping | list | tuple)
     if mime_type != JSON and not (is_data and is_jsonable(value)):
         return None
-    data, is_partial = to_whole_json(value, MAX_ELEMENTS)
-    if is_partial:
+    try:
+        return Resource("", format_json_lines(to_whole_json(value, MAX_ELEMENTS)), JSON)
+    except TooDeep as error:
+        raise ResourceFailed(f"The resource cannot be written as JSON: {error}.") from None
+    except TooLarge:
         raise ResourceFailed(
             f"The resource has more than {MAX_ELEMENTS:,} elements and characters of JSON: return "
             "less, or a table as CSV."
-        )
-    return Resource("", format_json_lines(data), JSON)
+        ) from None
 
 
 def _make_content(block: ContentBlock, mime_type: str | None) -> Resource | None:

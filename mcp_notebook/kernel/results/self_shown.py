@@ -61,10 +61,6 @@ def leave_out_generated_repr(value: Any, data: Mapping[str, Any]) -> Mapping[str
     return data
 
 
-_REGISTRIES = ("type_printers", "deferred_printers", "singleton_printers")
-"""The attributes in which an IPython formatter stores registered functions."""
-
-
 def format_registered(format_: Callable[..., Any], value: Any) -> Mapping[str, Any] | None:
     """Return the representations of an object by formatters that are registered for its type.
 
@@ -80,17 +76,15 @@ def format_registered(format_: Callable[..., Any], value: Any) -> Mapping[str, A
         getattr(owner, "ipython_display_formatter", None),
         getattr(owner, "mimebundle_formatter", None),
     )
-    keys = _list_keys(value)
     if any(
-        formatter is not None and _has_formatter(formatter, value, keys)
-        for formatter in of_all_types
+        formatter is not None and _has_formatter(formatter, value) for formatter in of_all_types
     ):
         data: Mapping[str, Any] = format_(value)[0]
         return data
     formatters: Mapping[str, Any] = getattr(owner, "formatters", {})
     bundle: dict[str, Any] = {}
     for mime_type, formatter in formatters.items():
-        if _has_formatter(formatter, value, keys):
+        if _has_formatter(formatter, value):
             output = formatter(value)
             # A formatter returns data, or data and metadata.
             data = output[0] if isinstance(output, tuple) else output
@@ -110,33 +104,15 @@ def has_registered_format(format_: Callable[..., Any], value: Any) -> bool:
         return False
     owner = getattr(format_, "__self__", None)
     formatters: Mapping[str, Any] = getattr(owner, "formatters", {})
-    keys = _list_keys(value)
     return any(
-        mime_type != "text/plain" and _has_formatter(formatter, value, keys)
+        mime_type != "text/plain" and _has_formatter(formatter, value)
         for mime_type, formatter in formatters.items()
     )
 
 
-def _has_formatter(formatter: Any, value: Any, keys: set[Any] | None) -> bool:
-    # A look-up asks for each class of the value in turn, and nearly all would be in vain.
-    for name in _REGISTRIES:
-        registry = getattr(formatter, name, True)
-        if registry and (registry is True or keys is None or not keys.isdisjoint(registry)):
-            break
-    else:
-        return False
+def _has_formatter(formatter: Any, value: Any) -> bool:
     try:
         formatter.lookup(value)
-    except KeyError:
+    except (KeyError, TypeError, AttributeError):  # a class that has no hash, or a proxy
         return False
     return True
-
-
-def _list_keys(value: Any) -> set[Any] | None:
-    """Return all keys under which a value may be registered; None: only the formatter knows."""
-    try:
-        classes = value.__class__.__mro__
-        names = [(getattr(kind, "__module__", None), kind.__name__) for kind in classes]
-        return {id(value), *classes, *names}
-    except (AttributeError, TypeError):  # a proxy, or a class that has no hash
-        return None

@@ -1,4 +1,4 @@
-"""The structured content of a result, and the checks of an author's `Result`.
+"""The structured content of a result, the data for a page, and the checks of an author's `Result`.
 
 Runs in the user's kernel, on the thread of the call.
 """
@@ -14,30 +14,25 @@ from mcp_notebook.kernel.schemas.output.data_limit import (
     MAX_WHOLE,
     Cut,
     ResultTooLarge,
+    check_parts,
     check_size,
     convert_plain_data,
     shorten_data,
+    take_first,
 )
 from mcp_notebook.kernel.schemas.output.output_schema import OutputSchema
+from mcp_notebook.kernel.schemas.output.published_schema import RESULT
 from mcp_notebook.kernel.schemas.validation_messages import format_value
-from mcp_notebook.meta_keys import SHORTENED, describe_key_problem
+from mcp_notebook.meta_keys import DATA, SHORTENED, describe_key_problem
 
 
 class Structured(Struct, frozen=True):
     """The structured content of a result."""
 
-    data: Any
-    """None: there is none, unless `is_bare`."""
+    data: dict[str, Any] | None
+    """None: there is none."""
     cuts: Sequence[Cut] = ()
     """The parts of it that were shortened."""
-    is_bare: bool = False
-    """See `Result.is_bare`."""
-
-    @property
-    def meta(self) -> dict[str, Any]:
-        """The entry in the result's ``_meta`` about the cuts."""
-        cuts = [{"path": list(cut.path), "kept": cut.kept, "total": cut.total} for cut in self.cuts]
-        return {SHORTENED: cuts} if cuts else {}
 
 
 NO_DATA = Structured(None)
@@ -55,42 +50,60 @@ def make_structured(value: Any, output: OutputSchema | None, max_chars: int) -> 
         InvalidResult: The data, or the first part of too much data, does not match the schema; or
             the author's `Result` has an invalid `meta`.
     """
-    if not isinstance(value, Result):
-        return Structured(None) if output is None else _convert(output, value, max_chars)
+    if not issubclass(type(value), Result):  # the value's `__class__` may be anybody's code
+        return NO_DATA if output is None else _convert(output, value, max_chars)
     _check_meta(value.meta)
     if output is None or value.is_error:
-        return _convert_plain(value.structured, max_chars)
+        data, cuts = _convert_plain(value.structured, max_chars)
+        return Structured(data if data is None or type(data) is dict else {RESULT: data}, cuts)
     if value.structured is None and not output.can_be_none:
         raise InvalidResult(
             "The tool has an output schema, but the `Result` that it returned has no "
-            "`structured`: give it the data, or declare the tool with "
-            "`output_schema=False` (`--no-output-schema`)."
+            "`structured`: give it the data, or remove the tool's `output_schema`."
         )
     return _convert(output, value.structured, max_chars)
 
 
 def _convert(output: OutputSchema, value: Any, max_chars: int) -> Structured:
+    cuts: Sequence[Cut] = ()
     try:
-        return Structured(output.convert(value, max_chars), is_bare=not output.is_object)
+        data = output.convert(value, max_chars)
     except ResultTooLarge as error:
         try:
-            part, cuts = output.convert_part(value, max_chars)
-            return Structured(part, cuts, is_bare=not output.is_object)
+            data, cuts = output.convert_part(value, max_chars)
         except InvalidResult:
             raise error from None
+    return Structured(data if output.is_at_root else {RESULT: data}, cuts)
 
 
-def _convert_plain(value: Any, max_chars: int) -> Structured:
+def make_page_data(value: Any, max_chars: int) -> dict[str, Any]:
+    """Return the entries of ``_meta`` with the data that an author's page gets.
+
+    Args:
+        value: What the tool returned.
+        max_chars: Maximum characters of the data as JSON.
+    """
+    value = value.structured if isinstance(value, Result) else value
+    try:
+        check_parts(part := take_first(value, max_chars), max_chars * MAX_WHOLE, "")
+        data, cuts = _convert_plain(part, max_chars)
+    except InvalidResult:
+        return {}  # the page has the text
+    said = [{"path": list(cut.path), "kept": cut.kept, "total": cut.total} for cut in cuts]
+    return {DATA: data} | ({SHORTENED: said} if said else {})
+
+
+def _convert_plain(value: Any, max_chars: int) -> tuple[Any, Sequence[Cut]]:
     try:
         data = convert_plain_data(value, max_chars)
         check_size(data, max_chars)
-        return Structured(data)
     except ResultTooLarge as error:
         try:
             whole = convert_plain_data(value, max_chars * MAX_WHOLE)
-            return Structured(*shorten_data(whole, max_chars))
+            return shorten_data(whole, max_chars)
         except InvalidResult:
             raise error from None
+    return data, ()
 
 
 def _check_meta(meta: Any) -> None:

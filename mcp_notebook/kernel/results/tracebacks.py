@@ -8,7 +8,6 @@ A client may get less than the author: `ErrorStyle` says how much.
 
 import linecache
 import re
-import sysconfig
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,7 +19,8 @@ from msgspec import Struct
 
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError
-from mcp_notebook.kernel.safe.foreign_code import run_bounded, run_guarded
+from mcp_notebook.kernel.safe.foreign_code import guard
+from mcp_notebook.kernel.safe.libraries import find_library_folder
 from mcp_notebook.kernel.safe.text import clean_text, cut_text, describe_error, get_type_name
 from mcp_notebook.settings.settings import ErrorDetail
 
@@ -38,13 +38,6 @@ _OURS = "mcp_notebook"
 _REMOTE = ("RemoteTraceback", "_RemoteTraceback")
 """Exceptions that hold the traceback of another process: ours, and that of Python's pools."""
 _FRAME = re.compile(r'^  File "(.+)", line (\d+), in (.+)$', re.MULTILINE)
-_LIBRARIES = tuple(
-    {
-        sysconfig.get_path(name)
-        for name in ("stdlib", "platstdlib", "purelib", "platlib")
-        if sysconfig.get_path(name)
-    }
-)
 
 
 @dataclass(frozen=True)
@@ -75,8 +68,8 @@ class ErrorStyle(Struct, frozen=True):
         """
         if self.detail == "full" or isinstance(error, CallError):
             return Text(describe_exception(error, code_name))
-        details = run_guarded(
-            lambda: describe_exception(error, code_name), lambda _: get_type_name(error)
+        details = guard(
+            lambda: describe_exception(error, code_name), recover=lambda _: get_type_name(error)
         )
         text = self.masked if self.detail == "masked" else describe_briefly(error)
         return ErrorText(text, details=cut_text(details, MAX_DETAILS))
@@ -105,7 +98,7 @@ def describe_exception(error: BaseException, code_name: CodeName | None = None) 
         code_name: Returns the name of a cell by its file name; None: use file names.
     """
     if isinstance(error, CallError):
-        return clean_text(run_bounded(str, error)) or type(error).__name__
+        return clean_text(guard(str, error)) or type(error).__name__
     report = _Report(code_name)
     parts = [report.describe(error)]
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
@@ -162,9 +155,7 @@ class _Report:
 
     def _describe_message(self, error: BaseException) -> str:
         # Includes SyntaxError's line and caret, notes, and a __str__ that fails.
-        lines = run_guarded(
-            lambda: run_bounded(_format_last_lines, error), lambda _: [describe_error(error)]
-        )
+        lines = guard(_format_last_lines, error, recover=lambda _: [describe_error(error)])
         text = clean_text("".join(lines)).strip().removeprefix("__main__.")
         if isinstance(error, SyntaxError) and error.filename and self._code_name is not None:
             label = self._code_name(error.filename)
@@ -244,27 +235,19 @@ def _format_last_lines(error: BaseException) -> list[str]:
 
 
 def _is_own_frame(frame: FrameType) -> bool:
+    if "__tracebackhide__" in frame.f_code.co_varnames:  # as IPython leaves it out
+        return True
     name = frame.f_globals.get("__name__")
     return isinstance(name, str) and name.partition(".")[0] == _OURS
 
 
 def _is_user_code(filename: str) -> bool:
-    if filename.startswith("<frozen "):
-        return False
-    if {"site-packages", "dist-packages"} & set(Path(filename).parts):
-        return False
-    return not any(Path(filename).is_relative_to(folder) for folder in _LIBRARIES)
+    return not filename.startswith("<frozen ") and find_library_folder(filename) is None
 
 
 def _shorten_path(filename: str) -> str:
-    parts = Path(filename).parts
-    for folder in ("site-packages", "dist-packages"):
-        if folder in parts:
-            return str(Path(*parts[parts.index(folder) + 1 :]))
-    for library in _LIBRARIES:
-        if Path(filename).is_relative_to(library):
-            return str(Path(filename).relative_to(library))
-    return filename
+    folder = find_library_folder(filename)
+    return filename if folder is None else str(Path(filename).relative_to(folder))
 
 
 # -- without source lines and paths ----------------------------------------------------------------
@@ -283,7 +266,7 @@ _TRACEBACK = re.compile(
 def describe_briefly(error: BaseException) -> str:
     """Return an exception's type and message, without source lines and folders."""
     name = get_type_name(error)
-    message = run_guarded(lambda: run_bounded(_read_message, error), lambda _: "")
+    message = guard(_read_message, error, recover=lambda _: "")
     if found := _TRACEBACK.search(message):
         message = message[: found.start()]
     message = cut_text(clean_text(_PATH.sub(_shorten_match, message)).strip(), MAX_MESSAGE)

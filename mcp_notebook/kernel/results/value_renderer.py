@@ -18,12 +18,15 @@ from msgspec import Struct, structs
 from mcp_notebook.content import Audio, ContentBlock, Image, Message, Result, Text
 from mcp_notebook.kernel.results.blocks import author_blocks, images
 from mcp_notebook.kernel.results.blocks.budget import Budget
+from mcp_notebook.kernel.results.blocks.encoded_text import holds_encoded
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.results.blocks.piece import Piece, join_texts, make_text_piece
-from mcp_notebook.kernel.results.custom_types import Conversion, CustomTypes
-from mcp_notebook.kernel.results.displays import render_display, render_mime_bundle, render_plot
+from mcp_notebook.kernel.results.displays import render_mime_bundle, render_plot, render_undrawn
 from mcp_notebook.kernel.results.files.returned_files import MAX_FILES, Files, is_path
-from mcp_notebook.kernel.results.iterators import MAX_COLLECTED, collect_items, is_iterator
+from mcp_notebook.kernel.results.iterators import (
+    MAX_COLLECTED,
+    Collected,
+)
 from mcp_notebook.kernel.results.plots import detect, matplotlib_figures
 from mcp_notebook.kernel.results.self_shown import (
     RICH_METHODS,
@@ -32,22 +35,23 @@ from mcp_notebook.kernel.results.self_shown import (
     may_show_picture_or_markdown,
 )
 from mcp_notebook.kernel.results.tables import table_text
+from mcp_notebook.kernel.results.tables.exports import describe_array
 from mcp_notebook.kernel.results.tables.frame import CELLS
-from mcp_notebook.kernel.results.tables.outline import render_json, shorten_nested
-from mcp_notebook.kernel.safe.foreign_code import DeadlineExceeded, run_bounded, run_guarded
+from mcp_notebook.kernel.results.tables.outline import render_json
+from mcp_notebook.kernel.results.tables.summary import summarize_array
+from mcp_notebook.kernel.safe.foreign_code import DeadlineExceeded, guard
 from mcp_notebook.kernel.safe.libraries import find_libraries
+from mcp_notebook.kernel.safe.tabular_data import read_numbers
 from mcp_notebook.kernel.safe.text import (
     MAX_HEX,
     clean_text,
     describe_bytes,
     describe_slow_value,
     is_sendable,
+    safe_repr,
 )
-from mcp_notebook.kernel.safe.to_json import format_json, to_bounded_json
-from mcp_notebook.text.wording import format_size
+from mcp_notebook.text.wording import count, format_size
 
-MISSING: Any = object()
-"""Marks that there is no data."""
 PLAIN_TYPES = frozenset({str, bool, int, float})
 """Simple types, whose code is Python's own."""
 _RICH = ("image/png", "image/jpeg", "text/markdown")
@@ -70,12 +74,8 @@ class Format(Protocol):
 class Position(Struct, frozen=True):
     """Where a value is within the value that a tool returned."""
 
-    root: Any
-    """The value that the tool returned."""
     depth: int = 0
     """Number of collections around the value."""
-    conversions: tuple[Conversion, ...] = ()
-    """The author's converters that returned the value or a collection around it."""
 
 
 class Rule(Struct, frozen=True, kw_only=True):
@@ -116,7 +116,6 @@ class RichItems:
     Args:
         collection: A list, tuple or mapping; anything else has no rich items.
         depth: Number of collections around this one.
-        is_custom: Tells whether the author has a converter for an item.
         is_rich: Tells whether an item alone is rich.
     """
 
@@ -125,12 +124,10 @@ class RichItems:
         collection: Any,
         depth: int,
         *,
-        is_custom: Callable[[Any], bool],
         is_rich: Callable[[Any], bool],
     ) -> None:
         self._collection = collection
         self._depth = depth
-        self._is_custom = is_custom
         self._is_rich = is_rich
 
     def are_present(self, most: int = MAX_COLLECTED) -> bool:
@@ -144,16 +141,12 @@ class RichItems:
 
     def include(self, item: Any) -> bool:
         """Return whether an item is rich."""
-        if self._is_custom(item):
-            return True
         if item is None or type(item) in PLAIN_TYPES:
-            return False
+            return type(item) is str and holds_encoded(item)
         if is_path(item):
             return self._depth == 0 and not self._is_listing
         if type(item) in _COLLECTIONS and self._depth < _MAX_DEPTH:
-            nested = RichItems(
-                item, self._depth + 1, is_custom=self._is_custom, is_rich=self._is_rich
-            )
+            nested = RichItems(item, self._depth + 1, is_rich=self._is_rich)
             if nested.are_present(_MAX_LOOKED_AT):
                 return True
         return self._is_rich(item)
@@ -195,7 +188,6 @@ class RenderContext(Struct, frozen=True):
 
     format: Format
     files: Files
-    custom_types: CustomTypes
     rules: Sequence[Rule]
 
 
@@ -205,22 +197,20 @@ class ValueRenderer:
     Args:
         context: The context of the notebook.
         budget: The limits of the result.
-        data: The structured content, if any: JSON text has the same data.
     """
 
-    def __init__(self, context: RenderContext, budget: Budget, data: Any = MISSING) -> None:
+    def __init__(self, context: RenderContext, budget: Budget) -> None:
         self._context = context
         self.format = context.format
         """IPython's ``shell.display_formatter.format``."""
         self.budget = budget
         """The limits of the result."""
-        self._data = data
 
     def render_returned(self, value: Any) -> list[Piece]:
         """Render what a tool returned."""
         if isinstance(value, str) and not is_sendable(value):
             return [Piece(Text("Done: the tool returned an empty text."))]
-        return self.render(value, Position(value))
+        return self.render(value, Position())
 
     def render_displayed(self, value: Any) -> list[Piece] | None:
         """Render a displayed value; None if its MIME bundle is as good."""
@@ -228,16 +218,15 @@ class ValueRenderer:
         def render_special() -> list[Piece] | None:
             rules = (rule for rule in self._context.rules if rule.replaces_display)
             is_special = next(match_rules(rules, value), None) is not None
-            return self.render(value, Position(MISSING)) if is_special else None
+            return self.render(value, Position()) if is_special else None
 
-        return run_guarded(render_special, lambda _: None)  # the MIME bundle is shown instead
+        return guard(render_special, recover=lambda _: None)  # the MIME bundle is shown instead
 
     def render(self, value: Any, position: Position) -> list[Piece]:
         """Render a value or an item by the first rule that applies."""
         try:
             if type(value) in PLAIN_TYPES:  # no other rules apply to these
-                pieces = self.render_custom(value, position)
-                return self.render_plain(value, position) if pieces is None else pieces
+                return self.render_plain(value, position)
             for rule in match_rules(self._context.rules, value):
                 pieces = rule.render(self, value, position)
                 if pieces is not None:
@@ -246,7 +235,7 @@ class ValueRenderer:
             return [Piece(Text(describe_slow_value(value, error)))]
         return []
 
-    # -- blocks, the author's types, plain values --------------------------------------------------
+    # -- blocks, plain values ----------------------------------------------------------------------
 
     def render_nothing(self, _value: Any, _position: Position) -> list[Piece]:
         """Render None."""
@@ -280,36 +269,15 @@ class ValueRenderer:
                 return self._draw_figures(figures)
         return author_blocks.check_block(block, self.budget)
 
-    def render_custom(self, value: Any, position: Position) -> list[Piece] | None:
-        """Render what the author's converter of a value's type returns."""
-        conversion = self._context.custom_types.find(value, position.conversions)
-        if conversion is None:
-            return None
-        # Not again on its output: a converter may return its own argument.
-        within = structs.replace(position, conversions=(*position.conversions, conversion))
-
-        def convert() -> list[Piece]:
-            output = conversion.function(value)
-            if is_iterator(output):
-                output = collect_items(output, MAX_COLLECTED)
-            return self.render(output, within)
-
-        return run_guarded(
-            convert, lambda error: [Piece(Text(f"[{conversion.describe_failure(error)}]"))]
-        )
-
-    def render_plain(self, value: Any, position: Position) -> list[Piece]:
+    def render_plain(self, value: Any, _position: Position) -> list[Piece]:
         """Render a str, an int, a float or a bool."""
         if isinstance(value, str):
             return [make_text_piece(value)]
-        return [self._make_json_piece(value, position)]
+        return [render_json(value, self.budget)]
 
-    def render_path(self, value: Any, position: Position) -> list[Piece]:
+    def render_path(self, value: Any, _position: Position) -> list[Piece]:
         """Render the file that a path leads to."""
-        within = Position(MISSING, position.depth + 1, position.conversions)
-        return self._context.files.render(
-            value, self.budget, lambda data: self.render(data, within)
-        )
+        return self._context.files.render(value, self.budget)
 
     # -- images, figures, tables, plots ------------------------------------------------------------
 
@@ -332,16 +300,9 @@ class ValueRenderer:
         return None if figures is None else self._draw_figures(figures)
 
     def _draw_figures(self, figures: Iterable[Any]) -> list[Piece]:
-        side = self.budget.picture_side
-        return [
-            piece
-            for figure in figures
-            for piece in render_display(
-                *matplotlib_figures.draw_figure(figure, self.format, side), self.budget
-            )
-        ]
+        return [render_undrawn(figure, self.format, self.budget) for figure in figures]
 
-    def render_table(self, value: Any, position: Position) -> list[Piece]:
+    def render_table(self, value: Any, _position: Position) -> list[Piece]:
         """Render a table of some library."""
         data = format_registered(self.format, value)
         if data is None and may_show_picture_or_markdown(value):
@@ -349,8 +310,7 @@ class ValueRenderer:
             data, _ = self.format(value, _RICH)
         if data:
             return render_mime_bundle(data, self.budget)
-        pieces = table_text.render_table(value, self.budget)
-        return _mark_repeated(pieces) if self._is_data(value, position) else pieces
+        return table_text.render_table(value, self.budget)
 
     def render_plot(self, value: Any, _position: Position) -> list[Piece] | None:
         """Render a plot of a library that draws in a browser."""
@@ -365,19 +325,15 @@ class ValueRenderer:
 
     def render_mixed(self, value: Any, position: Position) -> list[Piece] | None:
         """Render a list, tuple or mapping with rich items in it, item by item."""
-        custom_types = self._context.custom_types
         items = RichItems(
             value,
             position.depth,
-            is_custom=lambda item: custom_types.find(item, position.conversions) is not None,
             is_rich=lambda item: (
                 is_rich(item, self._context.rules) or has_registered_format(self.format, item)
             ),
         )
         built_in = type(value) in _COLLECTIONS
-        if not (
-            items.are_present() if built_in else run_bounded(lambda _: items.are_present(), value)
-        ):
+        if not (items.are_present() if built_in else guard(lambda _: items.are_present(), value)):
             return None
         within = structs.replace(position, depth=position.depth + 1)
         is_mapping = isinstance(value, Mapping)
@@ -410,13 +366,10 @@ class ValueRenderer:
                 # Not `render`, since a list may contain itself.
                 yield self._make_item_piece(item)
 
-    def render_built_in(self, value: Any, position: Position) -> list[Piece]:
+    def render_built_in(self, value: Any, _position: Position) -> list[Piece]:
         """Render a list of dicts as a table if that is shorter, other collections as JSON."""
-        is_data = self._is_data(value, position)
-        rows = table_text.render_dicts(self._data if is_data else value, self.budget)
-        if rows:
-            return _mark_repeated(rows) if is_data else rows
-        return [self._make_json_piece(value, position)]
+        rows = table_text.render_dicts(value, self.budget)
+        return rows or [render_json(value, self.budget)]
 
     # -- anything else -----------------------------------------------------------------------------
 
@@ -424,49 +377,38 @@ class ValueRenderer:
         """Render a numpy array."""
         return table_text.render_array(value, self.budget)
 
-    def render_index(self, value: Any, _position: Position) -> list[Piece]:
-        """Render a pandas Index."""
-        data, _ = self.format(value, _RICH)
-        pieces = render_mime_bundle(data, self.budget) if data else None
-        return pieces or table_text.render_index(value, self.budget)
+    def render_array_like(self, value: Any, _position: Position) -> list[Piece] | None:
+        """Render an array of another library: what its numbers are, and its own text."""
+        numbers = guard(read_numbers, value, recover=lambda _error: None)
+        if numbers is None:
+            return None
+        text = safe_repr(value, self.budget.chars)
+        facts = summarize_array(numbers) if numbers.size > CELLS * self.budget.table_rows else ""
+        if not facts:
+            return [make_text_piece(text)]
+        title = f"{type(value).__name__} of shape {numbers.shape}, {numbers.dtype}: {facts}"
+        original = describe_array(numbers)
+        whole = count(numbers.size, "element")
+        return [Piece(Text(f"{title}\n{text}"), original, is_partial=True, whole=whole)]
 
-    def render_jsonable(self, value: Any, position: Position) -> list[Piece]:
+    def render_jsonable(self, value: Any, _position: Position) -> list[Piece]:
         """Render a value with a JSON form, unless a formatter is registered for its type."""
         is_registered = has_registered_format(self.format, value)
         data = format_registered(self.format, value) if is_registered else None
         if data:
             return render_mime_bundle(data, self.budget)
-        return [self._make_json_piece(value, position)]
-
-    def _is_data(self, value: Any, position: Position) -> bool:
-        """Return whether a value is the one in the structured content."""
-        return self._data is not MISSING and value is position.root
-
-    def _make_json_piece(self, value: Any, position: Position) -> Piece:
-        if not self._is_data(value, position):
-            return render_json(value, self.budget)
-        if isinstance(self._data, str):
-            return structs.replace(make_text_piece(self._data), repeats_data=True)
-        # Whole texts, since structured content has its own limit.
-        return render_json(self._data, self.budget, sys.maxsize, repeats_data=True)
+        return [render_json(value, self.budget)]
 
     def _make_item_piece(self, value: Any, name: str = "", end: str = "") -> Piece:
         """Render a data item of a collection with rich items."""
-        shortened = shorten_nested(value, CELLS * self.budget.table_rows)
-        json_value, is_partial = to_bounded_json(shortened, self.budget.chars)
-        is_partial = is_partial or shortened is not value
-        text = json_value if isinstance(json_value, str) else format_json(json_value)
-        original = author_blocks.describe_whole_json(value) if is_partial else None
-        whole = author_blocks.describe_size(value) if is_partial else ""
-        return Piece(Text(f"{name}{text}{end}"), original, is_partial=is_partial, whole=whole)
+        piece = render_json(value, self.budget)
+        original = piece.original if piece.is_partial else None
+        return structs.replace(piece, block=Text(f"{name}{piece.text}{end}"), original=original)
 
 
-def _mark_repeated(pieces: Iterable[Piece]) -> list[Piece]:
-    """Mark texts that repeat the structured content."""
-    return [
-        structs.replace(piece, repeats_data=True) if isinstance(piece.block, Text) else piece
-        for piece in pieces
-    ]
+def note_more(collected: Collected) -> list[Piece]:
+    """Return the sentence on the items that an iterator had beyond those that were taken."""
+    return [Piece(Text(f"[Of what it yields, {collected.note}.]"))] if collected.note else []
 
 
 def _make_bytes_piece(data: bytes) -> Piece:

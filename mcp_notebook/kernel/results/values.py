@@ -20,6 +20,7 @@ from mcp_notebook.kernel.results.self_shown import (
     shows_itself,
 )
 from mcp_notebook.kernel.results.tables import table_text
+from mcp_notebook.kernel.results.tables.frame import CELLS
 from mcp_notebook.kernel.results.value_renderer import (
     PLAIN_TYPES,
     Position,
@@ -27,55 +28,57 @@ from mcp_notebook.kernel.results.value_renderer import (
     ValueRenderer,
     find_figures,
 )
-from mcp_notebook.kernel.results.widgets import (
-    is_of_panel,
-    is_widget,
-    render_panel,
-    render_widget,
-)
-from mcp_notebook.kernel.safe.foreign_code import run_bounded
+from mcp_notebook.kernel.safe.foreign_code import guard
 from mcp_notebook.kernel.safe.libraries import is_instance
+from mcp_notebook.kernel.safe.sequences import is_mapping
 from mcp_notebook.kernel.safe.stand_ins import holds_rows, prints_itself, read_rows
-from mcp_notebook.kernel.safe.text import safe_repr, str_says_more
+from mcp_notebook.kernel.safe.tabular_data import is_array_like
+from mcp_notebook.kernel.safe.text import is_written, list_notes, safe_repr, str_says_more
 from mcp_notebook.kernel.safe.to_json import is_jsonable
 
 
 def _render_self_shown(
     renderer: ValueRenderer, value: Any, _position: Position
 ) -> list[Piece] | None:
-    """Render data by its own display methods; None if they show nothing."""
-    data, _ = run_bounded(renderer.format, value)
+    """Render data by its own display methods; None if they show nothing, nor does its repr."""
+    data, _ = guard(renderer.format, value)
     if not data.keys() - {"text/plain"}:
+        if data and is_written(type(value), "__repr__") and not is_mapping(value):
+            return [Piece(Text(safe_repr(value, renderer.budget.chars)))]
         return [] if not data and displays_itself(value) else None
     return render_mime_bundle(leave_out_generated_repr(value, data), renderer.budget)
 
 
+def _render_styler(renderer: ValueRenderer, value: Any, _position: Position) -> list[Piece] | None:
+    """Render a long Styler as its data; None for a short one, which shows itself."""
+    if value.data.size <= CELLS * renderer.budget.table_rows:
+        return None
+    shown, (height, width) = value.data, value.data.shape
+    if len(value.hidden_rows):  # else its index stays a range, also with older pandas
+        shown = shown.iloc[sorted(set(range(height)).difference(value.hidden_rows))]
+    shown = shown.iloc[:, sorted(set(range(width)).difference(value.hidden_columns))]
+    if all(value.hide_index_):
+        shown = shown.reset_index(drop=True)
+    return table_text.render_table(shown, renderer.budget)
+
+
 def _render_object(renderer: ValueRenderer, value: Any, _position: Position) -> list[Piece]:
     """Render any object, as IPython represents it."""
-    data, _ = run_bounded(renderer.format, value)
+    if isinstance(value, BaseException) and list_notes(value):
+        return [Piece(Text(safe_repr(value, renderer.budget.chars)))]
+    data, _ = guard(renderer.format, value)
     if data.keys() == {"text/plain"} and str_says_more(value, str(data["text/plain"])):
-        return [make_text_piece(run_bounded(str, value))]
+        return [make_text_piece(guard(str, value))]
     if data:
         return render_mime_bundle(leave_out_generated_repr(value, data), renderer.budget)
     # No data: the object displayed itself, so it is among the outputs; or its repr failed.
     return [] if displays_itself(value) else [Piece(Text(safe_repr(value)))]
 
 
-_BUILT_IN = frozenset({list, tuple, dict, set})
+_BUILT_IN = frozenset({list, tuple, dict, set, frozenset})
 # fireducks replaces the classes of pandas by its own.
 _TABLES = frozenset({"pandas", "fireducks", "polars", "pyarrow", "modin", "cudf"})
-_GROUPS = (
-    *("pandas.api.typing.DataFrameGroupBy", "pandas.api.typing.SeriesGroupBy"),
-    "pandas.api.typing.Resampler",
-    *(f"polars.dataframe.group_by.{name}" for name in ("GroupBy", "RollingGroupBy")),
-    "polars.dataframe.group_by.DynamicGroupBy",
-)
-_WINDOWS = tuple(
-    f"pandas.api.typing.{name}"
-    for name in ("Rolling", "Expanding", "ExponentialMovingWindow", "Window")
-)
-_PICTURED = ("shapely.geometry.base.BaseGeometry", "rdkit.Chem.rdchem.Mol")
-_PLOTS = frozenset({"plotly", "altair", "bokeh", "graphviz"})
+_PLOTS = frozenset({"plotly", "altair", "bokeh"})
 
 
 def _is_any(value: Any, *paths: str) -> bool:
@@ -108,24 +111,19 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         values="`Text`, `Image`, `Audio`, `Resource`, `ResourceLink`, `Result` of `mcp_notebook`",
-        content="exactly that; around another value (`Image(array)`, `Audio(samples, "
-        "rate=44_100)`, `Text(frame)`), what that value becomes",
+        content="exactly that; around another value (`Image(array)`, "
+        "`Text(frame)`), what that value becomes",
         accepts=lambda value: isinstance(value, (*BLOCK_TYPES, Result)),
         render=ValueRenderer.render_block,
         is_rich=True,
         replaces_display=True,
     ),
     Rule(
-        values="generator, async generator, `map`, `zip`...",
+        values="generator, async generator, `map`, `zip` and other iterators",
         content="the list of its items, at most the first 1,000",
         # Never reached: `converter` collects the items, which structured content also needs.
         accepts=lambda _: False,
         render=ValueRenderer.render_nothing,
-    ),
-    Rule(
-        values="a value of a type that the notebook converts (`registry.convert`)",
-        content="what the converter returns, by these rules",
-        render=ValueRenderer.render_custom,
     ),
     Rule(
         values="`str`, `int`, `float`, `bool`",
@@ -136,8 +134,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         values="`pathlib.Path` and other paths",
         content="the content of the file, by its type, within the notebook's folder and the "
-        "allowed roots; of CSV, Parquet, Feather, JSON lines, spreadsheets and numpy's files the "
-        "table or array, if the notebook has imported pandas, polars or numpy",
+        "allowed roots",
         accepts=is_path,
         render=ValueRenderer.render_path,
     ),
@@ -165,9 +162,8 @@ RULES: tuple[Rule, ...] = (
         is_rich=True,
     ),
     Rule(
-        values="matplotlib figure, axes, artists, animation; seaborn grid; lists of such",
-        content="an image of the whole figure, once, drawn as the notebook draws it; of an "
-        "animation the first frame",
+        values="matplotlib figure, axes, artists; seaborn grid; lists of such",
+        content="an image of the whole figure, once, drawn as the notebook draws it",
         # What plotting functions return may be a list, a tuple, a dict or an array.
         libraries=frozenset({"matplotlib", "seaborn", "numpy", "builtins"}),
         accepts=lambda value: find_figures(value) is not None,
@@ -175,8 +171,7 @@ RULES: tuple[Rule, ...] = (
         is_rich=True,
     ),
     Rule(
-        values="pandas `DataFrame`, `Series`, `Styler`; tables and series of polars, pyarrow, "
-        "modin, cuDF",
+        values="pandas `DataFrame`, `Series`; tables and series of polars, pyarrow, modin, cuDF",
         content="shape, types and a Markdown or CSV table, in which a missing value is an empty "
         "cell and a text like `NaN` is in quotes; of a long table a summary of each column and "
         "some rows, and a link to the whole. A polars `LazyFrame` is described, not run",
@@ -187,34 +182,26 @@ RULES: tuple[Rule, ...] = (
         replaces_display=True,
     ),
     Rule(
-        values="plot of plotly, altair or bokeh, graphviz graph",
-        content="an image, if a library that draws it is installed; else its data or source, "
-        "shortened; and a link to the whole",
+        values="pandas `Styler`",
+        content="the table as it shows it; of a long one the data that it does not hide, "
+        "without what was concatenated to it",
+        libraries=frozenset({"pandas"}),
+        accepts=lambda value: is_instance(value, "pandas.io.formats.style.Styler"),
+        render=_render_styler,
+        is_rich=True,
+        replaces_display=True,
+    ),
+    Rule(
+        values="plot of plotly, altair or bokeh",
+        content="an image, if a library that draws it is installed; else its data, shortened; and "
+        "a link to the whole",
         libraries=_PLOTS,
         accepts=detect.is_plot_object,
         render=ValueRenderer.render_plot,
     ),
     Rule(
-        values="plot of lets-plot",
-        content="an image, if vl-convert or CairoSVG is installed; and a link to it as SVG",
-        libraries=frozenset({"lets_plot"}),
-        accepts=lambda value: callable(getattr(value, "to_svg", None)),
-        render=library_values.draw_lets_plot,
-        is_rich=True,
-        replaces_display=True,
-    ),
-    Rule(
-        values="table or dataset of holoviews",
-        content="a table",
-        libraries=frozenset({"holoviews"}),
-        accepts=library_values.is_table_of_holoviews,
-        render=library_values.render_parts(library_values.read_elements),
-        is_rich=True,
-        replaces_display=True,
-    ),
-    Rule(
         values="DuckDB relation",
-        content="a table of its rows, at most the first 1,000,000; of `explain` the plan",
+        content="a table of its rows, at most the first 100,000",
         libraries=frozenset({"duckdb", "_duckdb"}),
         accepts=lambda value: is_instance(value, "duckdb.DuckDBPyRelation"),
         render=library_values.render_parts(library_values.read_relation),
@@ -222,35 +209,11 @@ RULES: tuple[Rule, ...] = (
         replaces_display=True,
     ),
     Rule(
-        values="DuckDB connection",
-        content="the rows of its last `execute` that were not fetched, at most the first 100,000",
-        libraries=frozenset({"duckdb", "_duckdb"}),
-        accepts=lambda value: is_instance(value, "duckdb.DuckDBPyConnection"),
-        render=library_values.render_parts(library_values.fetch_last_rows),
-    ),
-    Rule(
-        values="`GroupBy` of pandas and polars, pandas `Resampler`",
-        content="the number of rows of each group",
-        libraries=frozenset({"pandas", "polars"}),
-        accepts=lambda value: _is_any(value, *_GROUPS),
-        render=library_values.render_parts(library_values.count_groups),
-        replaces_display=True,
-    ),
-    Rule(
-        values="pandas `Rolling`, `Expanding`, `Window`",
-        content="its settings, and a table of the rows that it goes over",
-        libraries=frozenset({"pandas"}),
-        accepts=lambda value: _is_any(value, *_WINDOWS),
-        render=library_values.render_parts(library_values.list_windowed),
-        replaces_display=True,
-    ),
-    Rule(
-        values="geometry of shapely; molecule of RDKit",
-        content="its coordinates as WKT (of many points a summary and some), its SMILES; on its "
-        "own also its picture, if it has one",
-        libraries=frozenset({"shapely", "rdkit"}),
-        accepts=lambda value: _is_any(value, *_PICTURED),
-        render=library_values.render_with_picture,
+        values="geometry of shapely",
+        content="its coordinates as WKT; on its own also its picture",
+        libraries=frozenset({"shapely"}),
+        accepts=lambda value: is_instance(value, "shapely.geometry.base.BaseGeometry"),
+        render=library_values.render_geometry,
         is_rich=True,
         replaces_display=True,
     ),
@@ -265,19 +228,19 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         values="sparse matrix or array of scipy",
-        content="its kind, and its elements: as a table of positions if it is large",
+        content="its kind and its elements, as scipy prints them",
         libraries=frozenset({"scipy"}),
         accepts=lambda value: _is_any(value, "scipy.sparse.spmatrix", "scipy.sparse.sparray"),
-        render=library_values.render_parts(library_values.list_sparse),
+        render=library_values.render_parts(lambda value: [str(value)]),
         is_rich=True,
         replaces_display=True,
     ),
     Rule(
-        values="fitted model of statsmodels, its predictions",
-        content="its summary; a table",
+        values="fitted model of statsmodels",
+        content="its summary",
         libraries=frozenset({"statsmodels"}),
-        accepts=library_values.is_of_statsmodels,
-        render=library_values.render_parts(library_values.summarize_fit),
+        accepts=lambda value: callable(getattr(value, "summary", None)),
+        render=library_values.render_parts(lambda value: [str(value.summary())]),
         is_rich=True,
     ),
     Rule(
@@ -305,22 +268,11 @@ RULES: tuple[Rule, ...] = (
         render=library_values.render_parts(lambda value: [read_rows(value)]),
     ),
     Rule(
-        values="widget of ipywidgets",
-        content="the texts, pictures, outputs and values in it",
-        libraries=frozenset({"ipywidgets"}),
-        accepts=is_widget,
-        render=render_widget,
+        values="array of another class than numpy's, such as one with a unit or on a device",
+        content="its shape, type and a summary if it is long, and its own text",
+        accepts=is_array_like,
+        render=ValueRenderer.render_array_like,
         is_rich=True,
-        replaces_display=True,
-    ),
-    Rule(
-        values="layout, pane, widget or template of panel",
-        content="the texts, tables, plots and values in it",
-        libraries=frozenset({"panel"}),
-        accepts=is_of_panel,
-        render=render_panel,
-        is_rich=True,
-        replaces_display=True,
     ),
     Rule(
         values="mapping, dataclass, model, list, tuple, set or array of a class with a `_repr_*_` "
@@ -336,8 +288,8 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         values="list, tuple, dict, set",
-        content="JSON, long lists in it shortened and summarized; a table, if it is a list of "
-        "dicts with the same keys and that is shorter",
+        content="JSON, long lists in it shortened and summarized, a set sorted; a table, if it is "
+        "a list of dicts or records with the same keys and that is shorter",
         accepts=lambda value: type(value) in _BUILT_IN,
         render=ValueRenderer.render_built_in,
     ),
@@ -355,12 +307,15 @@ RULES: tuple[Rule, ...] = (
         content="a table",
         libraries=frozenset({"pandas"}),
         accepts=lambda value: is_instance(value, "pandas.Index"),
-        render=ValueRenderer.render_index,
+        render=ValueRenderer.render_table,
         replaces_display=True,
     ),
     Rule(
-        values="dataclass, pydantic model, named tuple, enum, date, `Decimal`, numpy scalar...",
-        content="JSON, unless a formatter is registered for it",
+        values="dataclass, pydantic model, named tuple, enum, date, `Decimal`, numpy scalar, "
+        "range, deque, view of a dict, other mappings; object of a class of the notebook without a "
+        "repr of its own",
+        content="JSON, unless a formatter is registered for it: without fields with `repr=False`, "
+        "long lists shortened and summarized",
         accepts=is_jsonable,
         render=ValueRenderer.render_jsonable,
     ),

@@ -6,6 +6,7 @@ on the thread of a call, within limits of time and size: of a large table it sum
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
@@ -13,15 +14,17 @@ from typing import Any
 from msgspec import Struct
 
 from mcp_notebook.kernel.results.tables.frame import Frame
+from mcp_notebook.kernel.results.tables.summary import is_mean_known, round_mean, spread
 from mcp_notebook.kernel.results.tables.table_text import find_frame
 from mcp_notebook.kernel.results.views.table_view import TableView
-from mcp_notebook.kernel.safe.foreign_code import deadline, run_bounded, run_guarded
+from mcp_notebook.kernel.safe.foreign_code import deadline, guard
 from mcp_notebook.kernel.safe.libraries import find_imported, get_module_name, get_mro
 from mcp_notebook.kernel.safe.text import clean_text, describe_error, find_member
 from mcp_notebook.kernel.safe.to_json import to_bounded_json
+from mcp_notebook.text.redaction import MASK
 from mcp_notebook.text.wording import count, format_size
 
-SECONDS = 5.0
+SECONDS = 4.5
 """Time limit of the code of values and libraries for one summary."""
 MAX_COLUMNS = 50
 """Columns that are described."""
@@ -46,6 +49,23 @@ _CONTAINERS: Mapping[Any, str] = {
     **dict.fromkeys((list, tuple, dict, set, frozenset, range), "item"),
 }
 """Types of Python's that have a length, and what it counts."""
+_WORD = (
+    r"(?<![^\W_])(?:pass(?:words?|wd|phrase|code)|pwd|secrets?|token|credentials?|authorization"
+    r"|(?:api|access|account|auth|private|secret|signing)_?keys?)(?![^\W\d_])"
+)
+"""A word of a name that is given to secrets."""
+_SECRET_NAME = re.compile(_WORD, re.IGNORECASE)
+_SECRET_TEXT = re.compile(
+    rf"(?i:({_WORD}\w*['\"]?\s*[=:]\s*))(?:'[^']*'|\"[^\"]*\"|[^\s,;)}}\]]+)"
+    r"|(?<=://)[^\s/:@]*:[^\s/@]+(?=@)"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*"
+    r"|\b(?:sk-|ghp_|gho_|github_pat_|glpat-|xox[abeprs]-|hf_|AKIA)[\w-]{12,}"
+    r"|\beyJ[\w-]{8,}\.[\w-]+\.[\w-]+"
+)
+"""In a text: a value after such a name, a password in a URL, a private key, a well-known token."""
+_CAPITAL = re.compile(r"(?<=[a-z\d])(?=[A-Z])")
+_OF_ANY_COLUMN = ("name", "type", "missing")
+"""What is said of a column of secrets."""
 _LEFT_OUT = ("kind", "rows", "histogram")
 """What a live view needs of a column's summary, and a reader does not."""
 
@@ -91,8 +111,8 @@ def find_facts(value: Any) -> Facts:
     if (found := _find_library_class(value, (*_TABLES, *_ARRAYS))) is not None:
         path, owner = found
         name = path if kind is owner else name
-        return run_guarded(
-            lambda: Facts(name, *_measure(value, owner, path)), lambda _error: Facts(name)
+        return guard(
+            lambda: Facts(name, *_measure(value, owner, path)), recover=lambda _error: Facts(name)
         )
     for base, unit in _CONTAINERS.items():
         if base in get_mro(kind):
@@ -139,11 +159,41 @@ def _get(value: Any, owner: type, name: str) -> Any:
 # -- reading one -----------------------------------------------------------------------------------
 
 
-def summarize(value: Any) -> dict[str, Any]:
-    """Describe a value as JSON data, whatever its own code does."""
+def summarize(value: Any, name: str = "") -> dict[str, Any]:
+    """Describe a value as JSON data, whatever its own code does.
+
+    Args:
+        value: Anything.
+        name: The variable's name. Secrets are masked: what it, a key or a column calls one, and
+            texts that look like one.
+    """
     facts = find_facts(value)
     with deadline(SECONDS):
-        return facts.data | _guard(_describe, value)
+        summary = _try(_describe, value)
+    columns, head = summary.get("columns", ()), summary.get("head", ())
+    for position, column in enumerate(columns):
+        if _is_secret(column["name"]):
+            columns[position] = {key: column[key] for key in _OF_ANY_COLUMN if key in column}
+            for row in head:
+                row[position] = MASK
+    masked: dict[str, Any] = _mask(summary, is_secret=_is_secret(name))
+    return facts.data | masked
+
+
+def _is_secret(name: str) -> bool:
+    return _SECRET_NAME.search(_CAPITAL.sub("_", name)) is not None
+
+
+def _mask(data: Any, *, is_secret: bool = False) -> Any:
+    if isinstance(data, str):
+        return MASK if is_secret else _SECRET_TEXT.sub(lambda found: (found[1] or "") + MASK, data)
+    if isinstance(data, dict):
+        return {
+            key: _mask(item, is_secret=is_secret or _is_secret(key)) for key, item in data.items()
+        }
+    if isinstance(data, list):
+        return [_mask(item, is_secret=is_secret) for item in data]
+    return data
 
 
 def _describe(value: Any) -> dict[str, Any]:
@@ -171,45 +221,40 @@ def _describe_array(array: Any) -> dict[str, Any]:
     present = sample[sample == sample]  # noqa: PLR0124 - NaN differs from itself
     facts["missing"] = len(sample) - len(present)
     if len(present):
-        ends = {"min": present.min(), "max": present.max()}
-        facts |= {name: to_bounded_json(number, 1)[0] for name, number in ends.items()}
-        facts["mean"] = to_bounded_json(_round(float(present.mean(dtype="float64"))), 1)[0]
+        least, most = present.min().item(), present.max().item()
+        numbers = {"min": least, "max": most}
+        mean = float(present.mean(dtype="float64"))
+        if is_mean_known(mean, least, most):
+            numbers["mean"] = round_mean(mean, least, most)
+        facts |= {name: to_bounded_json(number, 1)[0] for name, number in numbers.items()}
     return facts
-
-
-def _round(mean: float) -> float:
-    """Return a number with the digits that a reader wants of a mean."""
-    return float(f"{mean:.6g}")
 
 
 def _describe_table(frame: Frame) -> dict[str, Any]:
     page = _ask({"kind": "page", "count": HEAD_ROWS}, frame)
-    columns: list[dict[str, Any]] = page["columns"][:MAX_COLUMNS]
+    shown = page["shown"][:MAX_COLUMNS]
+    columns: list[dict[str, Any]] = [page["columns"][str(position)] for position in shown]
     for column in columns:
         column["name"] = column["name"][:MAX_TEXT]
     table: dict[str, Any] = {"columns": columns}
-    if len(page["columns"]) > MAX_COLUMNS:
-        table["columns_left_out"] = len(page["columns"]) - MAX_COLUMNS
+    if page["width"] > len(shown):
+        table["columns_left_out"] = page["width"] - len(shown)
     table["head"] = [[cell[:MAX_TEXT] for cell in row[:MAX_COLUMNS]] for row in page["rows"]]
-    return table | _guard(lambda whole: _summarize_columns(whole, columns), frame)
+    return table | _try(lambda whole: _summarize_columns(whole, columns), frame)
 
 
 def _summarize_columns(frame: Frame, columns: list[dict[str, Any]]) -> dict[str, Any]:
     """Add to each column what is in it; return how many rows were read, if not all."""
     sample, rows = frame, max(MAX_CELLS // max(frame.width, 1), 1)
     if rows < frame.height:
-        import numpy as np  # noqa: PLC0415 - of large tables only
-
-        sample = frame.take(np.linspace(0, frame.height - 1, rows).astype(int))
+        sample = frame.take(spread(frame.height, rows))
     for position, column in enumerate(columns):
         query = {"kind": "summary", "column": position}
-        answer = _guard(partial(_ask, query), sample)
+        answer = _try(partial(_ask, query), sample)
         for name in _LEFT_OUT:
             answer.pop(name, None)
         if "top" in answer:
             answer["top"] = [[text[:MAX_TEXT], number] for text, number in answer["top"]]
-        if isinstance(answer.get("mean"), float):
-            answer["mean"] = _round(answer["mean"])
         column.update(answer)
     return {} if sample is frame else {"summarized_rows": rows}
 
@@ -220,9 +265,10 @@ def _ask(query: Mapping[str, Any], frame: Frame) -> dict[str, Any]:
     return answer
 
 
-def _guard(describe: Callable[[Any], Mapping[str, Any]], value: Any) -> dict[str, Any]:
+def _try(describe: Callable[[Any], dict[str, Any]], value: Any) -> dict[str, Any]:
     """Return what a function finds; if the value's code fails or is slow, that it does."""
-    return run_guarded(
-        lambda: dict(run_bounded(describe, value)),
-        lambda error: {"problem": f"Reading it failed: {describe_error(error)}"},
+    return guard(
+        describe,
+        value,
+        recover=lambda error: {"problem": f"Reading it failed: {describe_error(error)}"},
     )

@@ -10,6 +10,7 @@ Face, for all rooms of `kernel`:
 - `text`: cleans and cuts text; `safe_repr` and `describe_error` for any object
 - `to_json`: any value as JSON: cut to size for a model, whole or refused for a program
 - `libraries`: `is_instance` and `find_imported`, which never import a library
+- `sequences`: lists, sets, views and mappings of any class, read alike
 - `stand_ins`: records and library objects as their fields or as text
 - `tabular_data`: tables, series and arrays of data libraries as lists and dicts
 - `moments`: times and durations with nanoseconds

@@ -1,11 +1,11 @@
 """Runs code that is not ours: reprs, display methods, serializers, and libraries behind them.
 
 Runs in the user's kernel, on the thread of the call. Such code may raise anything, SystemExit and
-its own BaseExceptions included. `run_guarded` keeps all of it from the kernel's event loop, except
-KeyboardInterrupt, by which the user or the client stops the call.
+its own BaseExceptions included. `guard` runs it, and keeps all of it from the kernel's event loop,
+except KeyboardInterrupt, by which the user or the client stops the call.
 
-Such code may also take forever. `deadline` surrounds the making of a result, and `run_bounded` each
-piece of foreign code in it. The pieces share one time limit; a piece that exceeds it is interrupted
+Such code may also take forever. `deadline` surrounds the making of a result; within it, the pieces
+of values' own code that `guard` runs share one time limit. A piece that exceeds it is interrupted
 with `DeadlineExceeded`. The tool's own running time is not limited here. Plots have a limit of
 their own (`results.plots.renderer`); only their drawing time is counted here.
 
@@ -21,11 +21,13 @@ import signal
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from contextvars import ContextVar
 from datetime import date, datetime, timedelta
 from datetime import time as time_of_day
 from decimal import Decimal
+from itertools import islice
 from typing import Any, Self, TypeVar
 from uuid import UUID
 
@@ -38,6 +40,7 @@ from mcp_notebook.kernel.safe.interrupter import (
     enter,
     leave,
 )
+from mcp_notebook.kernel.safe.libraries import claims_class
 
 CONVERSION_SECONDS = 5.0
 """Seconds that foreign code may take for one result. A slower repr queries a server or computes,
@@ -54,28 +57,11 @@ _PLAIN = frozenset(
     }
 )
 """Types whose methods are Python's own and return soon: they run without a limit."""
+_COLLECTIONS = frozenset({list, tuple, set, frozenset, deque})
+MAX_ASKED = 10_000
+"""Items of a value's collections that `ask_classes` looks at."""
 _SCALARS = frozenset({"numpy", "pandas", "pandas.api.typing"})
 _Result = TypeVar("_Result")
-
-
-def run_guarded(
-    function: Callable[[], _Result], recover: Callable[[BaseException], _Result]
-) -> _Result:
-    """Run foreign code, and replace whatever it raises by another result.
-
-    Args:
-        function: Runs the code.
-        recover: Takes the exception and returns the result instead.
-
-    Raises:
-        KeyboardInterrupt: The call was stopped.
-    """
-    try:
-        return function()
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001 - foreign code may raise anything
-        return recover(error)
 
 
 class DeadlineExceeded(BaseException):
@@ -85,20 +71,68 @@ class DeadlineExceeded(BaseException):
     """
 
 
-def run_bounded(function: Callable[[Any], _Result], value: Any) -> _Result:
-    """Run a function that runs a value's own code, within the time that is left.
+def guard(
+    function: Callable[..., _Result],
+    *value: Any,
+    recover: Callable[[BaseException], _Result] | None = None,
+) -> _Result:
+    """Run foreign code: a value's own within the time that is left, other code as long as it takes.
 
     Args:
-        function: Takes the value.
-        value: The value whose code runs.
+        function: Runs the code.
+        value: The value whose code runs; the function takes it. Without one, time is not limited.
+        recover: Takes whatever the code raises, and returns the result instead; None: it is raised.
 
     Raises:
+        KeyboardInterrupt: The call was stopped.
         DeadlineExceeded: The time ran out before or during the call.
     """
-    current = _current.get()
-    if current is None or _is_plain(type(value)):
-        return function(value)
-    return current.run(function, value)
+    try:
+        current = _current.get() if value else None
+        if current is None or _is_plain(type(value[0])):
+            return function(*value)
+        return current.run(function, value[0])
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        if recover is None:
+            raise
+        return recover(error)
+
+
+def ask_classes(value: Any) -> None:
+    """Ask the proxies in a value for their classes, within the time that is left.
+
+    Afterwards `isinstance` may ask them again: a lazy proxy has loaded what it stands for.
+
+    Args:
+        value: Anything; a collection is searched for proxies.
+
+    Raises:
+        DeadlineExceeded: One of them does not answer.
+        Exception: The value itself has no class.
+    """
+    waiting = [value]
+    for _ in range(MAX_ASKED):
+        if not waiting:
+            return
+        item = waiting.pop()
+        kind = type(item)
+        if kind in _PLAIN:
+            continue
+        if kind is dict or kind in _COLLECTIONS:
+            with contextlib.suppress(RuntimeError):  # another thread changes it
+                waiting += islice(item.values() if kind is dict else item, MAX_ASKED)
+        elif claims_class(kind):
+            try:
+                guard(_ask_class, item)
+            except Exception:
+                if item is value:  # an item that stands for nothing does not hide the others
+                    raise
+
+
+def _ask_class(proxy: Any) -> None:
+    _ = proxy.__class__
 
 
 def compute_drawing_time_left(seconds: float) -> float:
@@ -127,7 +161,7 @@ def _is_plain(kind: type) -> bool:
 
 
 class deadline:  # noqa: N801 - used as the functions of contextlib are
-    """Context manager that limits the time of `run_bounded`; a nested one shares the outer limit.
+    """Context manager that limits the time of `guard`; a nested one shares the outer limit.
 
     Args:
         seconds: Limit for all pieces of foreign code together.

@@ -6,11 +6,38 @@ missing.
 """
 
 import sys
+import sysconfig
+from pathlib import Path
+from types import WrapperDescriptorType
 from typing import Any
 
 get_mro = type.__dict__["__mro__"].__get__
 """A class's ``__mro__`` as `type` returns it: a metaclass could answer anything."""
 _get_module = type.__dict__["__module__"].__get__
+_get_members = type.__dict__["__dict__"].__get__
+
+
+_STANDARD = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
+
+
+def find_library_folder(filename: str) -> Path | None:
+    """Return the folder into which the library with a file is installed; None for other files.
+
+    Besides Python's own folders, it is any folder of ``sys.path`` into which pip has installed
+    something: it may be the user's own, or stand in PYTHONPATH.
+    """
+    path = Path(filename)
+    for folder in path.parents:
+        if folder.name in ("site-packages", "dist-packages"):
+            return folder
+    for entry in (*_STANDARD, *sys.path):
+        if entry and path.is_relative_to(entry) and (entry in _STANDARD or _has_packages(entry)):
+            return Path(entry)
+    return None
+
+
+def _has_packages(folder: str) -> bool:
+    return next(Path(folder).glob("*.dist-info"), None) is not None
 
 
 def get_module_name(kind: type) -> str:
@@ -45,6 +72,21 @@ def is_instance(value: Any, path: str) -> bool:
     kind = getattr(sys.modules.get(module), name, None)
     # A module that another thread is importing may not have the name yet.
     return isinstance(kind, type) and isinstance(value, kind)
+
+
+def claims_class(kind: type) -> bool:
+    """Return whether objects of a class say themselves which class they are of, as proxies do.
+
+    `isinstance` runs that code, which may load data, wait for a server, or never return.
+    """
+    for parent in get_mro(kind)[:-1]:
+        members = _get_members(parent)
+        if "__class__" in members:
+            return True
+        own = members.get("__getattribute__")
+        if own is not None and type(own) is not WrapperDescriptorType:
+            return True
+    return False
 
 
 def find_libraries(value: Any) -> frozenset[str]:

@@ -15,15 +15,40 @@ _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - of moments with and without a
 _MICROSECOND = dt.timedelta(microseconds=1)
 
 
-class _ShownByText:
-    """Its repr is its text, since Python's repr has no nanoseconds."""
+class _Precise:
+    """A value that is shown and compared with its nanoseconds, which Python's classes ignore."""
 
     @override
     def __repr__(self) -> str:
         return f"{type(self).__name__}('{self}')"
 
+    @override
+    def __eq__(self, other: object) -> bool:
+        is_near = super().__eq__(other) is True
+        return is_near and read_nanosecond(self) == read_nanosecond(other)
 
-class Moment(_ShownByText, dt.datetime):
+    @override
+    def __hash__(self) -> int:
+        return hash((super().__hash__(), read_nanosecond(self)))
+
+    def __lt__(self, other: Any) -> bool:
+        parent: Any = super()
+        if parent.__eq__(other) is True:
+            return read_nanosecond(self) < read_nanosecond(other)
+        less: bool = parent.__lt__(other)
+        return less
+
+    def __gt__(self, other: Any) -> bool:
+        return not (self == other or self < other)
+
+    def __le__(self, other: Any) -> bool:
+        return bool(self == other or self < other)
+
+    def __ge__(self, other: Any) -> bool:
+        return not self < other
+
+
+class Moment(_Precise, dt.datetime):
     """A datetime with nanoseconds."""
 
     nanosecond = 0
@@ -39,7 +64,7 @@ class Moment(_ShownByText, dt.datetime):
         return _add_digits(dt.datetime.isoformat(self, " ", "microseconds"), 26, self.nanosecond)
 
 
-class Duration(_ShownByText, dt.timedelta):
+class Duration(_Precise, dt.timedelta):
     """A timedelta with nanoseconds, from 0 to 999 even if it is negative."""
 
     nanoseconds = 0
@@ -50,7 +75,7 @@ class Duration(_ShownByText, dt.timedelta):
         return f"{text}{'' if self.microseconds else '.000000'}{self.nanoseconds:03}"
 
 
-class TimeOfDay(_ShownByText, dt.time):
+class TimeOfDay(_Precise, dt.time):
     """A time of day with nanoseconds."""
 
     nanosecond = 0

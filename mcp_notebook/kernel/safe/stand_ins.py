@@ -1,24 +1,44 @@
 """Replaces objects that are read as data by their fields or by an equivalent text.
 
 Runs in the user's kernel, on the thread of the call. A record (a dataclass, a named tuple, an attrs
-class, a msgspec struct) becomes its fields. `_READERS` lists library objects whose repr is only
+class, a msgspec struct, ``os.stat_result``) becomes its fields, without those that its class keeps
+out of its repr; so does an object of the notebook's own class whose repr would be an address.
+`_READERS` lists library objects whose repr is only
 a name; add a line for another class. No library is imported: if there is an object of one, it is
 loaded. The caller limits the time of a reader.
 """
 
+import re
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import fields
-from itertools import islice
+from enum import Enum, Flag
+from types import MemberDescriptorType
 from typing import Any, TypeAlias
 
-from mcp_notebook.kernel.safe.libraries import find_libraries, get_mro, is_instance
-from mcp_notebook.kernel.safe.tabular_data import find_free_name, name_fields
-from mcp_notebook.kernel.safe.text import find_member, is_written
+from pydantic import BaseModel
 
-MAX_ALIGNMENTS = 10
-"""Maximum alignments of a pair of sequences; there may be millions."""
+from mcp_notebook.kernel.safe.libraries import (
+    find_libraries,
+    get_module_name,
+    get_mro,
+    is_instance,
+)
+from mcp_notebook.kernel.safe.sequences import order_items
+from mcp_notebook.kernel.safe.tabular_data import (
+    find_free_name,
+    list_elements,
+    name_fields,
+    shorten_floats,
+)
+from mcp_notebook.kernel.safe.text import drop_addresses, find_member, is_written
+
+_get_members = type.__dict__["__dict__"].__get__
+_SHOWING = ("__repr__", "__str__", "_repr_pretty_", "__iter__", "__call__")
+"""Methods by which an object is more than its attributes."""
+_SECRET = re.compile("passw|secret|token|api_?key|credential", re.IGNORECASE)
+"""Names of attributes that nobody declared to be shown."""
 Reader: TypeAlias = Callable[[Any], Any]
 
 # -- records ---------------------------------------------------------------------------------------
@@ -33,7 +53,7 @@ def list_fields(value: Any) -> list[tuple[str, Any]] | None:
     names = _list_names(value)
     if names is None:
         return None
-    if not isinstance(value, tuple):
+    if not isinstance(value, tuple) or _is_struct_sequence(type(value)):
         return [(name, getattr(value, name)) for name in names]
     # scipy's results have fields beyond their tuple's items: `TtestResult.df`.
     attributes = getattr(value, "__dict__", {})
@@ -51,7 +71,9 @@ def _list_names(value: Any) -> list[str] | None:
         return None
     kind = type(value)
     names = _list_declared_names(value, kind)
-    if names is not None and any(name.startswith("_") for name in names):
+    if names is None:
+        return _list_public_names(value, kind)
+    if any(name.startswith("_") for name in names):
         has_text = is_written(kind, "__repr__") or is_written(kind, "__str__")
         return None if has_text else names
     return names
@@ -59,14 +81,117 @@ def _list_names(value: Any) -> list[str] | None:
 
 def _list_declared_names(value: Any, kind: type) -> list[str] | None:
     if isinstance(value, tuple):
+        if _is_struct_sequence(kind):
+            members = _get_members(kind).items()
+            return [name for name, member in members if type(member) is MemberDescriptorType]
         names = find_member(kind, "_fields")
         return None if names is None else list(names)
     if find_member(kind, "__dataclass_fields__") is not None:
-        return [item.name for item in fields(value)]
+        return [item.name for item in fields(value) if item.repr]
     attributes = find_member(kind, "__attrs_attrs__")
     if attributes is not None:
-        return [item.name for item in attributes]
+        return [item.name for item in attributes if item.repr]
     return list(value.__struct_fields__) if is_instance(value, "msgspec.Struct") else None
+
+
+def _is_struct_sequence(kind: type) -> bool:
+    """Return whether a class is C's kind of named tuple: ``os.stat_result``, ``time.struct_time``.
+
+    Some of its names have no place among its items.
+    """
+    return find_member(kind, "n_sequence_fields") is not None
+
+
+def _list_public_names(value: Any, kind: type) -> list[str] | None:
+    """Return the public attributes of an object of a class that the notebook defined.
+
+    None if its class says how it is shown, or if it has none. The objects of libraries may hold
+    what their user has never seen, such as a session's headers.
+    """
+    if get_module_name(kind) != "__main__" or any(
+        find_member(kind, name) is not find_member(object, name) for name in _SHOWING
+    ):
+        return None
+    slots = [
+        name
+        for parent in reversed(get_mro(kind))
+        for name, member in _get_members(parent).items()
+        if type(member) is MemberDescriptorType and hasattr(value, name)
+    ]
+    names = [
+        name
+        for name in (*slots, *getattr(value, "__dict__", {}))
+        if not name.startswith("_") and not _SECRET.search(name)
+    ]
+    return names or None
+
+
+def find_hidden_names(kind: type) -> frozenset[str]:
+    """Return the fields that a model or dataclass keeps out of its repr."""
+    if issubclass(kind, BaseModel):
+        return frozenset(name for name, item in kind.model_fields.items() if not item.repr)
+    declared: Any = kind
+    return frozenset(item.name for item in fields(declared) if not item.repr)
+
+
+def dump_model(value: BaseModel, *, by_alias: bool = False) -> dict[str, Any]:
+    """Return the fields of a pydantic model, without those with ``repr=False``."""
+    return value.model_dump(by_alias=by_alias, exclude=_list_hidden(value))
+
+
+def _list_hidden(value: Any) -> Any:
+    """Return the fields with ``repr=False`` in a value as ``model_dump`` takes them; or None."""
+    parts: dict[Any, Any]
+    if isinstance(value, BaseModel):
+        parts = {
+            name: _list_hidden(getattr(value, name, None)) if field.repr else True
+            for name, field in type(value).model_fields.items()
+        }
+    elif type(value) in (list, tuple):
+        parts = {place: _list_hidden(item) for place, item in enumerate(value)}
+    elif type(value) is dict:
+        parts = {key: _list_hidden(item) for key, item in value.items()}
+    else:
+        return None
+    return {key: part for key, part in parts.items() if part} or None
+
+
+# -- enumerations and scalars ----------------------------------------------------------------------
+
+
+def is_scalar_class(kind: type) -> bool:
+    """Return whether `read_scalar` is for the values of a class."""
+    return issubclass(kind, Enum) or any(
+        get_module_name(parent) == "numpy" and parent.__name__ == "generic"
+        for parent in get_mro(kind)
+    )
+
+
+def read_scalar(value: Any) -> Any:
+    """Return a scalar of numpy as Python's, and an enumeration's member as in JSON."""
+    if isinstance(value, Enum):
+        return read_member(value)
+    if value.dtype.names:
+        return value
+    if value.dtype.kind in "mM":
+        return list_elements(value.reshape(1))[0]
+    return shorten_floats(value.item(), value.dtype)
+
+
+def read_member(member: Enum) -> Any:
+    """Return the name of an enumeration's member if its value is only a number, else its value."""
+    return member.name if has_names_only(type(member)) and member.name else member.value
+
+
+def has_names_only(kind: type[Enum]) -> bool:
+    """Return whether the values of an enumeration say nothing: they only count, as `auto` does."""
+    values = [member.value for member in kind]
+    if issubclass(kind, Flag):
+        return values == [1 << place for place in range(len(values))]
+    counts = all(type(value) is int for value in values)
+    if counts and values in ([*range(1, len(values) + 1)], [*range(len(values))]):
+        return True
+    return all(type(value) is object for value in values)
 
 
 # -- objects of libraries --------------------------------------------------------------------------
@@ -103,11 +228,21 @@ def name_parts(value: Any) -> dict[str, Any] | None:
 
 def format_object(value: Any) -> str:
     """Return ``str`` of an object, or its stand-in if that is only a name."""
+    if type(value) in (set, frozenset):
+        return f"{{{', '.join(map(repr, order_items(value)))}}}" if value else str(value)
+    if isinstance(value, Enum):
+        return str(read_member(value))
     text = str.__str__(str(value))
     if not (text.startswith("<") and text.endswith(">")):
         return text
     reader = find_reader(value)
-    return text if reader is None else str(reader(value))
+    if reader is not None:
+        return str(reader(value))
+    named = _list_public_names(value, type(value))
+    if named is None:
+        return drop_addresses(text)
+    parts = ", ".join(f"{name}={drop_addresses(repr(getattr(value, name)))}" for name in named)
+    return f"{type(value).__name__}({parts})"
 
 
 def prints_itself(array: Any) -> bool:
@@ -162,43 +297,12 @@ def _read_display(value: Any) -> Any:
     return source if isinstance(source, (str, bytes)) else str(source)
 
 
-def _read_tree(value: Any) -> str:
-    return str(value.format("newick")).strip()
-
-
-def _read_molecule(value: Any) -> str:
-    return str(sys.modules["rdkit.Chem"].MolToSmiles(value))
-
-
-def _read_reaction(value: Any) -> str:
-    return str(sys.modules["rdkit.Chem.rdChemReactions"].ReactionToSmarts(value))
-
-
-def _read_alignments(value: Any) -> str:
-    first = list(islice(value, MAX_ALIGNMENTS))
-    more = next(islice(value, MAX_ALIGNMENTS, None), None) is not None
-    title = f"Alignments with the score {value.score:g}"
-    title += f", the first {MAX_ALIGNMENTS} of more:" if more else ":"
-    return "\n".join([title, *map(str, first)])
-
-
 _READERS: Mapping[str, Reader] = {
     "sqlite3.Row": name_fields,
     "sqlalchemy.engine.Row": _name_row,
     "sqlalchemy.engine.RowMapping": dict,
     "shapely.geometry.base.BaseGeometry": str,
     "pyarrow.Scalar": lambda value: value.as_py(),
-    "rdkit.Chem.rdchem.Mol": _read_molecule,
-    "rdkit.Chem.rdChemReactions.ChemicalReaction": _read_reaction,
-    "rdkit.DataStructs.cDataStructs.ExplicitBitVect": lambda value: {
-        "bits": value.GetNumBits(),
-        "on": list(value.GetOnBits()),
-    },
-    "Bio.Seq.Seq": str,
-    "Bio.Align.PairwiseAlignments": _read_alignments,
-    "Bio.Phylo.BaseTree.Tree": _read_tree,
-    "statsmodels.iolib.summary.Summary": str,
-    "statsmodels.iolib.summary2.Summary": str,
 }
 """Readers by class, which return a dict of fields or an equivalent text."""
 _DISPLAYS: Mapping[str, Reader] = {"IPython.core.display.DisplayObject": _read_display}

@@ -13,8 +13,9 @@ from numbers import Real
 from types import NoneType
 from typing import Any
 
-from mcp_notebook.kernel.safe.libraries import find_imported, is_instance
+from mcp_notebook.kernel.safe.libraries import find_imported, get_module_name, is_instance
 from mcp_notebook.kernel.safe.moments import restore_nanoseconds
+from mcp_notebook.kernel.safe.text import find_member
 
 _MISSING = (
     *("pandas.api.typing.NAType", "pandas.api.typing.NaTType"),
@@ -26,6 +27,11 @@ _FLOAT_CODES = {2: "e", 4: "f"}
 """Format characters of `struct` by the size of a float in bytes."""
 _DIGITS = {"e": (3, 5), "f": (6, 9)}
 """For each format, the digits that it keeps, and those that distinguish any two values."""
+_ARRAY_METHODS = ("__array__", "__array_interface__", "__array_function__")
+_MAGNITUDES = ("magnitude", "value")
+"""Where arrays with a unit have their numbers. Asked for an array, some of them warn."""
+MAX_READ = 10_000_000
+"""Elements of the largest array of another library that is read as one of numpy."""
 _MANY = 50
 """Length of a list of floats from which numpy is faster."""
 _BUILT_IN = frozenset({NoneType, bool, int, float, str, bytes, list, tuple, dict})
@@ -55,6 +61,36 @@ def is_plain_series(value: Any) -> bool:
     return any(is_instance(value, path) for path in (*paths, *_PANDAS_ARRAYS))
 
 
+def is_array_like(value: Any) -> bool:
+    """Return whether a value is an array of elements of a class that is not numpy's own."""
+    kind: type = type(value)
+    if kind in _BUILT_IN or all(find_member(kind, name) is None for name in _ARRAY_METHODS):
+        return False
+    shape = getattr(value, "shape", None)
+    library = get_module_name(kind).partition(".")[0]
+    return isinstance(shape, tuple) and len(shape) > 0 and library not in ("numpy", "pandas")
+
+
+def read_numbers(value: Any) -> Any:
+    """Return the elements of an array-like value as an array of numpy; None if that may be costly.
+
+    An array with a unit has its numbers in an attribute. One that computes or loads its elements
+    when they are asked for, as dask's does, is not asked.
+    """
+    numpy = find_imported("numpy")
+    if numpy is None:
+        return None
+    if is_instance(value, "numpy.ndarray"):
+        return value.view(numpy.ndarray)
+    for name in _MAGNITUDES:
+        numbers: Any = getattr(value, name, None)
+        if type(numbers) is numpy.ndarray and numbers.shape == value.shape:
+            return numbers
+    if hasattr(value, "compute") or math.prod(value.shape) > MAX_READ:
+        return None
+    return numpy.asarray(value)
+
+
 def list_elements(array: Any) -> Any:
     """Return an array or series as nested lists; datetimes and timedeltas are Python's.
 
@@ -71,6 +107,14 @@ def list_elements(array: Any) -> Any:
     if array.dtype.kind in "mM":
         return _list_times(array)
     return shorten_floats(array.tolist(), array.dtype)
+
+
+def list_column(column: Any) -> list[Any]:
+    """Return a pandas Series as a list; pandas drops the nanoseconds of Arrow's times of day."""
+    if str(column.dtype).startswith("time64[ns]"):
+        return list(_list_arrow(column.array.__arrow_array__()))
+    values: list[Any] = shorten_floats(column.tolist(), column.dtype)
+    return values
 
 
 def shorten_floats(values: Any, dtype: Any) -> Any:
@@ -159,30 +203,9 @@ def _list_times(array: Any) -> Any:
 
 def _list_polars(series: Any) -> list[Any]:
     values: list[Any] = series.to_list()
-    if not _has_nanoseconds(series.dtype):
+    if getattr(series.dtype, "time_unit", None) != "ns" and str(series.dtype) != "Time":
         return values
-    counts = series.to_physical().to_list()
-    return [_restore_part(series.dtype, *pair) for pair in zip(counts, values, strict=True)]
-
-
-def _has_nanoseconds(dtype: Any) -> bool:
-    element = getattr(dtype, "inner", None)
-    parts = [item.dtype for item in getattr(dtype, "fields", ())] + ([element] if element else [])
-    is_precise = getattr(dtype, "time_unit", None) == "ns" or str(dtype) == "Time"
-    return is_precise or any(map(_has_nanoseconds, parts))
-
-
-def _restore_part(dtype: Any, counts: Any, value: Any) -> Any:
-    """Restore the nanoseconds of a polars value, also within lists and structs."""
-    if value is None or not _has_nanoseconds(dtype):
-        return value
-    if isinstance(value, list):
-        pairs = zip(counts, value, strict=True)
-        return [_restore_part(dtype.inner, *pair) for pair in pairs]
-    if isinstance(value, dict):
-        kinds = {item.name: item.dtype for item in dtype.fields}
-        return {name: _restore_part(kinds[name], counts[name], value[name]) for name in value}
-    return restore_nanoseconds(counts, value)
+    return list(map(restore_nanoseconds, series.to_physical().to_list(), values))
 
 
 def _list_arrow(array: Any) -> list[Any]:
@@ -229,5 +252,5 @@ def _read_pandas_columns(table: Any) -> dict[Any, list[Any]]:
     for position in range(frame.shape[1]):
         name = find_free_name(frame.columns[position], columns)
         column = frame.iloc[:, position]
-        columns[name] = shorten_floats(column.tolist(), column.dtype)
+        columns[name] = list_column(column)
     return columns

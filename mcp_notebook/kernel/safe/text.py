@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from mcp_notebook.kernel.safe.foreign_code import DeadlineExceeded, run_bounded, run_guarded
+from mcp_notebook.kernel.safe.foreign_code import DeadlineExceeded, guard
 from mcp_notebook.kernel.safe.libraries import get_mro
 from mcp_notebook.text.wording import escape_around, strip_escapes
 
@@ -24,12 +24,16 @@ _LONG = 2**8
 _SLICE = 2**16
 """Characters that are checked at a time; they fit into the CPU cache."""
 _OVERWRITTEN = re.compile(r"^[^\n]*\r(?=[^\n])", re.MULTILINE)
+_MAX_CONTINUATION = 3
+"""Bytes of a character of UTF-8 after its first one."""
 MAX_HEX = 16
 """Bytes of binary data that are written out."""
 _NEAR = 200
 """Characters that may be given up to cut at the end of a line."""
 _ADDRESS = re.compile(r"<.* at (?:0x)?[0-9a-fA-F]{6,}>", re.DOTALL)
 """A repr that is little more than an address in memory."""
+_PLACE = re.compile(r" at 0x[0-9a-fA-F]{8,16}(?=[>);,\s]|$)")
+"""An address within the repr of an object: it says nothing, and is another one each time."""
 _GENERAL = frozenset(
     {"builtins", "collections", "pydantic.main", "pydantic._internal._repr", "msgspec._core"}
 )
@@ -192,7 +196,7 @@ def compute_share(lengths: Sequence[int], total: int) -> int:
 # -- bytes -----------------------------------------------------------------------------------------
 
 
-def encode_bytes(data: bytes) -> str:
+def encode_bytes(data: bytes | bytearray) -> str:
     """Return bytes as text if they are UTF-8, else as base64."""
     try:
         return data.decode()
@@ -200,7 +204,7 @@ def encode_bytes(data: bytes) -> str:
         return base64.b64encode(data).decode("ascii")
 
 
-def decode_text(data: bytes) -> str | None:
+def decode_text(data: bytes | bytearray) -> str | None:
     """Return bytes as text; None if they are not text."""
     try:
         text = data.decode()
@@ -212,8 +216,21 @@ def decode_text(data: bytes) -> str | None:
 def describe_bytes(data: bytes) -> str:
     """Return bytes as text if they are text, else their length and first bytes."""
     text = decode_text(data)
-    if text is not None:
-        return text
+    return describe_binary(data) if text is None else text
+
+
+def describe_beginning(data: bytes | bytearray, size: int) -> str:
+    """Return the first bytes of many as text if they are text, without reading the others."""
+    for cut in range(_MAX_CONTINUATION + 1):  # the last character may be incomplete
+        text = decode_text(data[: size - cut])
+        if text is not None:
+            rest = len(data) - size + cut
+            return f"{text}\n[... {rest:,} of {len(data):,} bytes left out ...]"
+    return describe_binary(data)
+
+
+def describe_binary(data: bytes | bytearray) -> str:
+    """Return the length and the first bytes of bytes that are not shown as text."""
     more = " ..." if len(data) > MAX_HEX else ""
     return f"<{len(data):,} bytes: {data[:MAX_HEX].hex(' ')}{more}>"
 
@@ -234,10 +251,15 @@ def safe_repr(value: Any, size: int = MAX_REPR) -> str:
         name = get_type_name(value)
         return f"<an object of type {name} whose repr failed: {describe_error(error)}>"
 
-    return run_guarded(
-        lambda: cut_text(str.__str__(run_bounded(_represent, value)), size, is_clean=False),
-        describe_failure,
+    return guard(
+        lambda: cut_text(guard(_represent, value), size, is_clean=False),
+        recover=describe_failure,
     )
+
+
+def drop_addresses(text: str) -> str:
+    """Return the repr of an object without the addresses of objects in memory."""
+    return _PLACE.sub("", text) if " at 0x" in text else text
 
 
 def find_member(kind: type, name: str) -> Any:
@@ -290,7 +312,19 @@ def str_says_more(value: Any, text: str) -> bool:
 
 def _represent(value: Any) -> str:
     text = repr(value)
-    return str(value) if str_says_more(value, text) else text
+    text = str.__str__(str(value) if str_says_more(value, text) else text)
+    if BaseException in get_mro(type(value)):
+        text += "".join(f"\n{note}" for note in list_notes(value))
+    return drop_addresses(text)
+
+
+def list_notes(error: Any) -> list[str]:
+    """Return what was added to an exception, and to those in a group, with ``add_note``."""
+    notes = getattr(error, "__notes__", ())
+    found = list(map(str, notes)) if isinstance(notes, Sequence) else []
+    if BaseExceptionGroup in get_mro(type(error)):
+        found += [note for part in error.exceptions for note in list_notes(part)]
+    return found
 
 
 def describe_slow_value(value: Any, error: DeadlineExceeded) -> str:
@@ -301,9 +335,9 @@ def describe_slow_value(value: Any, error: DeadlineExceeded) -> str:
 def describe_error(error: BaseException) -> str:
     """Return an exception's type and message on one line, whatever its ``__str__`` does."""
     name = get_type_name(error)
-    text = run_guarded(
-        lambda: cut_text(" ".join(clean_text(run_bounded(str, error)).split()), MAX_REPR),
-        lambda _: None,
+    text = guard(
+        lambda: cut_text(" ".join(clean_text(guard(str, error)).split()), MAX_REPR),
+        recover=lambda _: None,
     )
     if text is None:
         return f"{name} (whose message cannot be read)"

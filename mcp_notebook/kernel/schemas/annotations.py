@@ -1,38 +1,25 @@
 """Prepares type hints for pydantic: evaluates strings, and translates types unknown to it.
 
-Runs in the user's kernel, at definition, on any thread; instances of attrs classes and msgspec
-structs are made wherever a call runs. Neither library is imported: an attrs class lists its own
-fields, and a notebook with a struct has imported msgspec.
+Runs in the user's kernel, at definition, on any thread.
 """
 
 import builtins
 import collections.abc
-import inspect
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_hints
 
 import typing_extensions
-from msgspec import Struct
-from pydantic import AfterValidator, BeforeValidator, Field, GetCoreSchemaHandler
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from pydantic import AfterValidator, BeforeValidator
 
 from mcp_notebook.kernel.safe.libraries import is_instance
-from mcp_notebook.kernel.safe.text import describe_error
 
 _BYTES = (bytearray, memoryview)
 _LISTED = (collections.abc.Collection, collections.abc.Container, collections.abc.Reversible)
 """Abstract types of a list that pydantic does not know."""
 UNPACK = (typing.Unpack, typing_extensions.Unpack)
 """The types of ``Unpack`` around the TypedDict of ``**kwargs``."""
-_NO_DEFAULT = object()
-_LIMITS = (
-    *("ge", "gt", "le", "lt", "multiple_of", "pattern", "min_length", "max_length"),
-    *("title", "description", "examples"),
-)
-"""Constraints with the same name in msgspec's `Meta` and pydantic's `Field`."""
 
 
 def resolve_hint(annotation: Any, namespace: dict[str, Any]) -> Any:
@@ -89,9 +76,9 @@ class _KnownNames(dict[str, Any]):
 def translate_hint(annotation: Any, within: tuple[Any, ...] = ()) -> Any:
     """Return the annotation with types unknown to pydantic translated to types that it knows.
 
-    These are attrs classes and msgspec structs, ``bytearray`` and ``memoryview``, the abstract
-    types of a list, numpy's ``ArrayLike``, and before Python 3.12 ``typing.TypedDict``: authors
-    should not need to know that pydantic wants the one from ``typing_extensions``.
+    These are ``bytearray`` and ``memoryview``, the abstract types of a list, numpy's ``ArrayLike``,
+    and before Python 3.12 ``typing.TypedDict``: authors should not need to know that pydantic wants
+    the one from ``typing_extensions``.
 
     Raises:
         TypeError: For a recursive class, which cannot be translated.
@@ -123,8 +110,6 @@ def translate_hint(annotation: Any, within: tuple[Any, ...] = ()) -> Any:
 
 def _translate_unknown(annotation: Any, within: tuple[Any, ...]) -> Any:
     """Return the translation of a type unknown to pydantic; None for any other."""
-    if _is_attrs_class(annotation) or _is_struct(annotation):
-        return _translate_class(annotation, within)
     if sys.version_info < (3, 12) and typing.is_typeddict(annotation):
         return _translate_typed_dict(annotation, within)
     kind = get_origin(annotation) or annotation
@@ -158,18 +143,6 @@ def _simplify_default(value: Any) -> Any:
     if isinstance(value, memoryview):
         return bytes(value)
     return list(value) if isinstance(value, (tuple, set, frozenset)) else value
-
-
-def _translate_class(annotation: Any, within: tuple[Any, ...]) -> Any:
-    if annotation in within:
-        kind = "a msgspec struct" if _is_struct(annotation) else "an attrs class"
-        raise TypeError(f"{annotation.__name__}, {kind}, contains itself")
-    ancestors = (*within, annotation)
-    hints = [
-        (name, translate_hint(_read_limits(hint), ancestors))
-        for name, hint in get_type_hints(annotation, include_extras=True).items()
-    ]
-    return Annotated[annotation, _ClassSchema(annotation, tuple(hints))]
 
 
 def _translate_array_like(annotation: Any) -> Any:
@@ -206,138 +179,3 @@ def _translate_typed_dict(annotation: Any, within: tuple[Any, ...]) -> Any:
     translated = cast("Any", typing_extensions.TypedDict)(annotation.__name__, fields)
     translated.__doc__ = annotation.__doc__
     return translated
-
-
-# -- attrs classes and msgspec structs ------------------------------------------------------------
-
-
-def _is_attrs_class(annotation: Any) -> bool:
-    """Return whether a type hint is an attrs class or a subclass of one."""
-    fields = getattr(annotation, "__attrs_attrs__", None)
-    return inspect.isclass(annotation) and isinstance(fields, tuple)
-
-
-def _is_struct(annotation: Any) -> bool:
-    """Return whether a type hint is a msgspec struct."""
-    return inspect.isclass(annotation) and hasattr(annotation, "__struct_config__")
-
-
-def _read_limits(hint: Any) -> Any:
-    """Return a type hint with msgspec's ``Meta(ge=1)`` replaced by pydantic's ``Field``."""
-    if get_origin(hint) is not Annotated:
-        return hint
-    base, *extras = get_args(hint)
-    return Annotated[(base, *map(_read_meta, extras))]
-
-
-def _read_meta(extra: Any) -> Any:
-    if not is_instance(extra, "msgspec.Meta"):
-        return extra
-    limits = {name: getattr(extra, name) for name in _LIMITS}
-    return Field(**{name: limit for name, limit in limits.items() if limit is not None})
-
-
-class _Member(Struct, frozen=True):
-    """A field of a class, as its constructor takes it."""
-
-    name: str
-    """The attribute."""
-    alias: str
-    """Its name for clients."""
-    parameter: str
-    """Its name in the constructor."""
-    default: Any = _NO_DEFAULT
-    """`_NO_DEFAULT` also if a factory makes it for each instance."""
-    required: bool = True
-
-
-def _list_members(kind: Any) -> Iterator[_Member]:
-    """Yield the fields that a class's constructor takes."""
-    if _is_struct(kind):
-        yield from _list_struct_members(kind)
-        return
-    for item in kind.__attrs_attrs__:
-        if item.init:
-            required = type(item.default).__name__ == "_Nothing"
-            # A factory runs the author's code for each instance, so its default is not published.
-            is_made = required or hasattr(item.default, "takes_self")
-            alias = getattr(item, "alias", None) or item.name.lstrip("_")
-            default = _NO_DEFAULT if is_made else item.default
-            yield _Member(item.name, alias, alias, default, required)
-
-
-def _list_struct_members(kind: Any) -> Iterator[_Member]:
-    msgspec: Any = sys.modules["msgspec"]
-    for item in msgspec.structs.fields(kind):
-        default = _NO_DEFAULT if item.default is msgspec.NODEFAULT else item.default
-        yield _Member(item.name, item.encode_name, item.name, default, item.required)
-
-
-class _ClassSchema(Struct, frozen=True):
-    """Gives pydantic the schema of an attrs class or a msgspec struct, within ``Annotated``.
-
-    Args:
-        kind: The class.
-        hints: The resolved type hints of its fields.
-    """
-
-    kind: type
-    hints: tuple[tuple[str, Any], ...]
-
-    @property
-    def tag(self) -> tuple[str, Any] | None:
-        """The discriminator of the struct in a union: its field and its value."""
-        config = getattr(self.kind, "__struct_config__", None)
-        tag = getattr(config, "tag", None)
-        return None if config is None or tag is None else (config.tag_field, tag)
-
-    def __get_pydantic_core_schema__(
-        self,
-        source: Any,
-        handler: GetCoreSchemaHandler,
-    ) -> CoreSchema:
-        """Return the schema of an object with the class's fields, which becomes an instance."""
-        hints = dict(self.hints)
-        fields, names = {}, {}
-        for item in _list_members(self.kind):
-            hint = hints.get(item.name, Any)
-            schema = handler.generate_schema(hint)
-            if item.default is not _NO_DEFAULT:
-                schema = core_schema.with_default_schema(schema, default=item.default)
-            fields[item.alias] = core_schema.typed_dict_field(schema, required=item.required)
-            names[item.alias] = item.name
-        if self.tag is not None:
-            fields[self.tag[0]] = core_schema.typed_dict_field(
-                core_schema.literal_schema([self.tag[1]])
-            )
-        fields_schema = core_schema.typed_dict_schema(fields, extra_behavior="forbid")
-
-        def serialize(value: Any, write: Callable[[Any], Any]) -> Any:
-            if isinstance(value, self.kind):
-                value = {alias: getattr(value, name) for alias, name in names.items()}
-                if self.tag is not None:
-                    value[self.tag[0]] = self.tag[1]
-            return write(value)
-
-        return core_schema.no_info_wrap_validator_function(
-            self._make_instance,
-            fields_schema,
-            serialization=core_schema.wrap_serializer_function_ser_schema(
-                serialize, schema=fields_schema
-            ),
-        )
-
-    def _make_instance(self, value: Any, fields: Callable[[Any], Any]) -> Any:
-        if isinstance(value, self.kind):  # a default
-            return value
-        members = fields(value)
-        if self.tag is not None:
-            del members[self.tag[0]]
-        names = {item.alias: item.parameter for item in _list_members(self.kind)}
-        try:
-            return self.kind(**{names[alias]: member for alias, member in members.items()})
-        except Exception as error:
-            # The class's own validators may raise TypeError, which pydantic lets through.
-            raise PydanticCustomError(
-                "value_error", "{reason}", {"reason": describe_error(error)}
-            ) from error

@@ -21,6 +21,7 @@ from pydantic_core import (
     to_jsonable_python,
 )
 
+from mcp_notebook.kernel.safe.stand_ins import has_names_only
 from mcp_notebook.kernel.schemas.comparison_limit import count_recursion
 from mcp_notebook.kernel.schemas.pydantic_core_schemas import rewrite
 
@@ -31,6 +32,28 @@ _URL_SAFE = str.maketrans("-_", "+/", "\r\n")
 def tighten(schema: Any) -> Any:
     """Return a core schema that validates by these rules, at any depth."""
     return count_recursion(rewrite(schema, _tighten_part))
+
+
+def forbid_unknown(schema: Any) -> Any:
+    """Return a core schema whose models refuse keys that they do not have, at any depth.
+
+    A model whose configuration says what to do with them (``extra``) does that. One with an
+    ``__init__`` of its own is asked: only that knows its keys.
+    """
+    return rewrite(schema, _forbid_unknown)
+
+
+def _forbid_unknown(schema: Mapping[str, Any], changed: dict[str, Any]) -> Any:
+    config = schema.get("config", {})
+    if "extra_fields_behavior" in config:
+        return changed
+    if schema["type"] == "typed-dict" and schema.get("extra_behavior", "ignore") == "ignore":
+        changed["extra_behavior"] = "forbid"
+    elif schema["type"] in ("model", "dataclass") and not (
+        schema.get("root_model") or schema.get("custom_init")
+    ):
+        changed["config"] = {**config, "extra_fields_behavior": "forbid"}
+    return changed
 
 
 def make_exact(schema: Any) -> Any:
@@ -95,6 +118,8 @@ def _choose_check(schema: Mapping[str, Any]) -> Callable[[Any], Any] | None:
         return _make_literal_check(schema["expected"])
     if kind == "enum" and issubclass(schema["cls"], Flag):
         return _make_flag_check(schema["members"])
+    if kind == "enum" and has_names_only(schema["cls"]):
+        return _make_name_check(schema["members"])
     if kind == "enum":
         return _make_enum_check([(member.value, member) for member in schema["members"]])
     return None
@@ -180,6 +205,21 @@ def _make_flag_check(members: list[Any]) -> Callable[[Any], Any]:
         if number & ~mask or (isinstance(value, float) and value != number):
             raise PydanticKnownError("int_type")
         return number
+
+    return check
+
+
+def _make_name_check(members: list[Any]) -> Callable[[Any], Any]:
+    """Return a check for an enumeration whose values only count: a member is sent as its name."""
+    by_name = {member.name: member for member in members}
+    expected = " or ".join(map(repr, by_name))
+
+    def check(value: Any) -> Any:
+        if isinstance(value, str) and not isinstance(value, Enum):
+            if value not in by_name:
+                raise PydanticKnownError("enum", {"expected": expected})
+            return by_name[value]
+        return _refuse_bool(value)
 
     return check
 

@@ -7,7 +7,7 @@ import base64
 import json
 import math
 from collections.abc import Iterator, Mapping
-from enum import Flag
+from enum import Enum, Flag
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -17,16 +17,18 @@ from pydantic_core import PydanticSerializationError, core_schema, to_jsonable_p
 
 from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.moments import write_nanoseconds
+from mcp_notebook.kernel.safe.stand_ins import has_names_only, read_member
 from mcp_notebook.kernel.safe.tabular_data import list_elements
 from mcp_notebook.kernel.schemas.docstrings import shorten_text
 from mcp_notebook.kernel.schemas.secrets import drop_secret_defaults, is_secret, mark_secret
-from mcp_notebook.schema_keywords import VALUES
+from mcp_notebook.schema_keywords import DEFINITIONS, NAMED, VALUES
 
 MAX_DEFAULT = 1_000
 """Characters of JSON that a default may have to be published: every client reads it in every list
 of tools."""
 MAX_DESCRIPTION = 2_000
 """Characters that a parameter's or a type's description may have, for the same reason."""
+_NAMED = (*NAMED, *DEFINITIONS)
 _MAX_FLAGS = 6
 """Flags whose sums are listed, where a range would also allow other numbers."""
 _SUMS = "x-sums"
@@ -54,7 +56,7 @@ class SchemaGenerator(GenerateJsonSchema):
     def encode_default(self, dft: Any) -> Any:
         """Publish a default only if it has a short JSON form."""
         mode: Any = "base64" if self.mode == "validation" else "utf8"
-        plain = _encode_bytes(dft) if self.mode == "validation" else dft
+        plain = _encode_default(dft, is_input=self.mode == "validation")
         try:
             encoded = to_jsonable_python(
                 write_nanoseconds(plain), bytes_mode=mode, fallback=_read_scalar
@@ -72,11 +74,24 @@ class SchemaGenerator(GenerateJsonSchema):
             return {"type": "string"} if is_secret(schema) else plain
         return mark_secret(schema, plain)
 
+    def model_schema(self, schema: core_schema.ModelSchema) -> dict[str, Any]:
+        """Say if it refuses unknown keys; pydantic reads that from the class."""
+        return _note_refusal(schema, super().model_schema(schema))
+
+    def dataclass_schema(self, schema: core_schema.DataclassSchema) -> dict[str, Any]:
+        """Say if it refuses unknown keys, as for models."""
+        return _note_refusal(schema, super().dataclass_schema(schema))
+
     def enum_schema(self, schema: core_schema.EnumSchema) -> dict[str, Any]:
-        """List each value once, without its aliases; describe flags as numbers to add up."""
+        """List each value once, without its aliases; describe flags as numbers to add up.
+
+        A member of an enumeration whose values only count is its name.
+        """
         plain = super().enum_schema(schema)
         if issubclass(schema["cls"], Flag):
             return _describe_flags(plain, schema["members"])
+        if has_names_only(schema["cls"]):
+            return {**plain, "type": "string", "enum": [item.name for item in schema["members"]]}
         return {**plain, "enum": _drop_repeated(plain["enum"])}
 
     def literal_schema(self, schema: core_schema.LiteralSchema) -> dict[str, Any]:
@@ -93,14 +108,22 @@ class SchemaGenerator(GenerateJsonSchema):
         return _BASE64 | {key: -(-size // 3) * 4 for key, size in lengths if size is not None}
 
 
-def _encode_bytes(value: Any) -> Any:
-    """Return a default with its bytes as base64, in the standard alphabet."""
-    if type(value) in (bytes, bytearray):
+def _note_refusal(schema: Any, plain: dict[str, Any]) -> dict[str, Any]:
+    if schema.get("config", {}).get("extra_fields_behavior") == "forbid":
+        plain.setdefault("additionalProperties", False)
+    return plain
+
+
+def _encode_default(value: Any, *, is_input: bool) -> Any:
+    """Return a default as a client sends it: bytes as base64 in the standard alphabet, names."""
+    if isinstance(value, Enum) and not isinstance(value, Flag):
+        return read_member(value)
+    if is_input and type(value) in (bytes, bytearray):
         return base64.b64encode(value).decode()
     if type(value) in (list, tuple, set, frozenset):
-        return [_encode_bytes(item) for item in value]
+        return [_encode_default(item, is_input=is_input) for item in value]
     if type(value) is dict:
-        return {key: _encode_bytes(item) for key, item in value.items()}
+        return {key: _encode_default(item, is_input=is_input) for key, item in value.items()}
     return value
 
 
@@ -172,6 +195,8 @@ def _list_addresses(item: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     for key, part in item.items() if isinstance(item, dict) else ():
         if isinstance(part, str) and part.startswith("#/$defs/"):
             yield part, item
+        elif key in _NAMED and isinstance(part, dict):  # a name may be "default"
+            yield from _list_addresses([*part.values()])
         elif key not in VALUES:
             yield from _list_addresses(part)
     for part in item if isinstance(item, list) else ():
@@ -183,7 +208,12 @@ def _replace(item: Any, lone: Mapping[str, dict[str, Any]]) -> Any:
         return [_replace(part, lone) for part in item]
     if not isinstance(item, dict):
         return item
-    written = {key: part if key in VALUES else _replace(part, lone) for key, part in item.items()}
+    written = {}
+    for key, part in item.items():
+        if key in _NAMED and isinstance(part, dict):
+            written[key] = {name: _replace(each, lone) for name, each in part.items()}
+        else:
+            written[key] = part if key in VALUES else _replace(part, lone)
     address = written.get("$ref")
     if not isinstance(address, str) or address not in lone:
         return written

@@ -85,8 +85,6 @@ def describe_schema(schema: Part, root: Schema, words: Words = JSON_WORDS) -> st
     if options:
         # "$ref" in an option is named, not followed: a tree contains itself.
         phrases = [_describe_option(option, root, words) for option in options]
-        if _is_table(options):
-            phrases[:2] = f"{phrases[0]} (rows)", f"{phrases[1]} (columns)"
         return words.either.join(dict.fromkeys(phrases))
     if target.get("type") == "array":
         return _describe_array(target, root, words)
@@ -103,21 +101,6 @@ def _show_value(value: Any, words: Words) -> str:
     """Return a value of an enumeration; strings are in quotes, as in Python."""
     is_json = words is JSON_WORDS and (value is None or isinstance(value, bool))
     return json.dumps(value) if is_json else repr(value)
-
-
-def _is_table(options: Sequence[Any]) -> bool:
-    """Return whether alternatives are those of a dataframe: its rows, or its columns."""
-    match options[:2]:
-        case [{"type": "array", "items": {"type": "object"} as row}, {"type": "object"} as table]:
-            columns: Mapping[str, Any] = table.get(
-                "properties", {"": table.get("additionalProperties")}
-            )
-            names = row.get("properties", {"": None}).keys()
-            return names == columns.keys() and all(
-                isinstance(item, Mapping) and item.get("type") == "array"
-                for item in columns.values()
-            )
-    return False
 
 
 def _describe_option(schema: Part, root: Schema, words: Words) -> str:

@@ -38,9 +38,6 @@ MAX_LINES = 20
 """Problems that a message lists."""
 MAX_EXPLAINED = 1_000
 """Problems that are examined: millions of them would take minutes."""
-
-MORE_PROBLEMS = "more"
-"""Type of an error that counts the errors that are not listed."""
 _AUTHORS = frozenset({"value_error", "assertion_error"})
 _SCHEMA_ERRORS = frozenset(get_args(core_schema.ErrorType)) - _AUTHORS
 """Types of error that the published schema explains."""
@@ -60,6 +57,11 @@ CONTAINER_ERRORS = frozenset(
 _KEY = "[key]"
 """Last part of pydantic's location of a problem with a dict's key."""
 _WRITTEN_AS_TEXT = (dt.date, dt.time, dt.timedelta, Decimal)
+_EXPLAINED = frozenset(
+    {"type", "const", "enum", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
+    | {"multipleOf", "minLength", "maxLength", "pattern", "minItems", "maxItems", "anyOf", "oneOf"}
+)
+"""Keywords that the description of a schema explains."""
 _ABSENT = frozenset({"missing", "extra_forbidden", "unexpected_keyword_argument"})
 
 
@@ -136,8 +138,6 @@ def explain_value(error: ValidationError, value: Any, schema: Schema, name: str)
         part = find_part(path, schema)
         if problem["type"] in _ABSENT:
             text = "missing" if problem["type"] == "missing" else "not allowed"
-        elif problem["type"] == MORE_PROBLEMS:
-            text = problem["msg"]
         elif problem["loc"][-1:] == (_KEY,):
             path = tuple(follow_path(problem["loc"][:-2], value, absent=False))
             text = _explain_key(problem)
@@ -192,8 +192,6 @@ def _explain_problem(
     if kind == "missing":
         allowed = describe_schema(part, root) if part else ""
         return f"{name}: missing" + (f"; allowed: {allowed}." if allowed else ".")
-    if kind == MORE_PROBLEMS:
-        return f"{name}: {problem['msg']}."
     if problem["loc"][-1:] == (_KEY,):
         path = tuple(follow_path(problem["loc"][:-2], arguments, absent=False))
         is_open = visible is None or get_part(visible, path) != MASK
@@ -219,6 +217,16 @@ def describe_sent(visible: Any, value: Any) -> str:
     """
     text = MASK if visible == MASK else format_value(visible)
     return f"got {text} ({name_json_type(value)})"
+
+
+def describe_rule(error: Any, root: Schema) -> str:
+    """Return what a value's schema allows, for an error of `jsonschema`.
+
+    Its own message begins with the whole value, however long.
+    """
+    if error.validator in _EXPLAINED:
+        return f"allowed: {describe_schema(error.schema, root)}"
+    return f"its schema says `{error.validator}`: {format_value(error.validator_value)}"
 
 
 def get_part(arguments: Any, path: Sequence[int | str]) -> Any:

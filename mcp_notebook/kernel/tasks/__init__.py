@@ -5,12 +5,10 @@ the same bridge or another, it finds the call by the task's id until some time a
 as long as the kernel lives.
 
 Face: `task.Task`, one such call with its state, open questions and result; `task_store.TaskStore`,
-which holds all tasks, drops them after a while, and finds a call that its client has given up when
-the client makes the same call again; `task_calls`, the tasks of one bridge and its requests about
-tasks.
+which holds all tasks and drops them after a while; `task_calls`, the tasks of one bridge and its
+requests about tasks.
 
-Threads: everything belongs to the endpoint's thread, except `TaskStore.list_tasks`, which any
-thread may call. Ordinary calls do not pass through this room.
+Threads: everything belongs to the endpoint's thread. Ordinary calls do not pass through this room.
 
 Left to others: `calls` runs and stops the call; `link` passes on its progress, questions and
 result.

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from mcp_notebook.content import Result, Text
+from mcp_notebook.errors import CallError
 from mcp_notebook.kernel.calls.call import Call, CallState
 from mcp_notebook.kernel.tools.open_questions import Elicitations, Reply
 from mcp_notebook.wire import messages
@@ -115,7 +116,7 @@ class Task:
 
     # -- requests of bridges -----------------------------------------------------------------------
 
-    def answer(self, key: str, reply: Reply) -> None:
+    def answer(self, key: str, reply: Reply | CallError) -> None:
         """Answer a question; does nothing if no open question has this key."""
         question = self.questions.pop(key, None)
         if question is not None:

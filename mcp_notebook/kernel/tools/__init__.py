@@ -8,7 +8,6 @@ Face, for `kernel.calls`, `kernel.notebook`, `kernel.link` and `kernel.extension
 
 - `declared_tool`: `make_tool`, `DeclaredTool`, and the mark of ``@mcp_tool``
 - `attribute_tools`: tools that are methods or attributes of an object
-- `package_tools`: tools of installed packages, by their entry points
 - `tool_registry`: `ToolRegistry`
 - `options`: `ToolOptions`, `ToolKeywords`; `option_table`: the same for pages and help
 - `metadata`: what clients get besides schemas; `icons`: `Icon`

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.safe.foreign_code import deadline, run_bounded
+from mcp_notebook.kernel.safe.foreign_code import deadline, guard
 from mcp_notebook.kernel.safe.text import clean_text
 from mcp_notebook.kernel.schemas.schema_words import list_options
 from mcp_notebook.kernel.schemas.validation_messages import format_value
@@ -93,7 +93,7 @@ def complete_argument(
         return list(dict.fromkeys(texts))
 
     with deadline(SECONDS):
-        texts = run_bounded(list_texts, object())
+        texts = guard(list_texts, object())
     fragment = request.value.casefold()
     places = {text: text.casefold().find(fragment) for text in texts}
     found = [text for text in texts if places[text] == 0]

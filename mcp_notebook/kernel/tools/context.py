@@ -328,7 +328,7 @@ class Context(ReportingContext):
         """Send the question; return its form, its number, and the reply to wait for."""
         form = _make_form(kind, default)
         self.raise_if_cancelled()
-        return (form, *self._elicitations.ask(message, form.schema, key))
+        return (form, *self._elicitations.ask(message, form.title(message), key))
 
 
 def _refuse_coroutine() -> None:

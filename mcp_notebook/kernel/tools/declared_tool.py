@@ -5,16 +5,12 @@ tool from any callable. The mark of ``@mcp_tool`` on a function is read and writ
 """
 
 import inspect
-import linecache
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import fields, replace
-from functools import cached_property
-from hashlib import sha256
-from types import FunctionType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import msgspec
@@ -22,6 +18,7 @@ from msgspec import Struct, structs
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.schemas.output.output_schema import OutputSchema, make_output_schema
+from mcp_notebook.kernel.schemas.output.published_schema import publish_schema
 from mcp_notebook.kernel.schemas.output.return_types import describes_view
 from mcp_notebook.kernel.schemas.parameters.callables import read_return_annotation
 from mcp_notebook.kernel.schemas.parameters.sent_arguments import split_texts
@@ -29,13 +26,13 @@ from mcp_notebook.kernel.schemas.parameters.signature_to_schema import (
     FunctionSchema,
     read_function_schema,
 )
-from mcp_notebook.kernel.schemas.recursion import is_recursive, unroll
+from mcp_notebook.kernel.schemas.recursion import cut_cycles, has_other_references
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 from mcp_notebook.kernel.schemas.schema_words import PLAIN_WORDS, describe_schema
 from mcp_notebook.kernel.tools.completion import check_complete
 from mcp_notebook.kernel.tools.context import Context
 from mcp_notebook.kernel.tools.icons import restore_icon
-from mcp_notebook.kernel.tools.metadata import Metadata, add_result_size, make_metadata
+from mcp_notebook.kernel.tools.metadata import Metadata, make_metadata
 from mcp_notebook.kernel.tools.options import (
     OPTION_TYPES,
     ResourceOptions,
@@ -118,6 +115,8 @@ class DeclaredTool(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     """Whether some of its arguments are secrets."""
     declared_at: float = msgspec.field(default_factory=time.time)
     """When it was declared, in seconds since the epoch."""
+    code: Any = None
+    """The function's code at that time; ``%autoreload`` puts another one into the function."""
 
     @property
     def name(self) -> str:
@@ -128,22 +127,6 @@ class DeclaredTool(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     def kind_word(self) -> Literal[messages.Kind, "skill"]:
         """What it is, for its author."""
         return self.info.kind if self.info.text is None else "skill"
-
-    @cached_property
-    def source_hash(self) -> str | None:
-        """SHA-256 of the function's source; None if it has none."""
-        return hash_source(self.function)
-
-    @cached_property
-    def function_schema(self) -> Mapping[str, Any] | None:
-        """The input schema if a cell can call the function by the tool's name, else None."""
-        is_plain = (
-            self.variable == self.name
-            and isinstance(self.schema, FunctionSchema)
-            and self.schema.takes_names
-            and not inspect.iscoroutinefunction(self.function)
-        )
-        return self.info.input_schema if is_plain else None
 
     def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the function's arguments by name, defaults included.
@@ -211,28 +194,51 @@ def make_tool(
     schema = _read_schema(function, name, options, schemas)
     check_options(options, name)
     check_complete(options.completions, schema.input_schema.get("properties", {}), name)
-    output, notes = make_output_schema(
+    output = make_output_schema(
         function,
         name,
         schema=options.output_schema if options.kind == "tool" else False,
-        validates=options.validate_output,
     )
     if isinstance(options, ResourceOptions):
         check_parameters(name, options.uri, schema.input_schema)
     metadata = make_metadata(options, name, schema)
     info = _make_info(name, options, metadata, schema, output)
-    place, view = _find_place(function, options), _find_view(function, options)
-    info = structs.replace(info, place=place, view=view)
+    info = structs.replace(info, view=_find_view(function, options))
     return DeclaredTool(
-        info=add_result_size(info, options.max_result_chars or 0),
+        info=info,
         function=function,
         schema=schema,
         options=_freeze_options(options, metadata, schema),
         variable=variable,
         output=output,
-        notes=(*notes, *_list_notes(info)),
+        notes=tuple(_list_notes(info)),
         takes_secrets=has_secrets(schema.input_schema, schema.input_schema),
+        code=_find_code(function),
     )
+
+
+def renew(tool: DeclaredTool, schemas: SchemaCache | None) -> DeclaredTool:
+    """Return a tool as its function is now; the same tool unless that was changed in place.
+
+    Args:
+        tool: Any tool.
+        schemas: Schemas of earlier starts.
+
+    Raises:
+        DefinitionError: Its function can no longer be a tool.
+    """
+    if tool.code is None or _find_code(tool.function) is tool.code:
+        return tool
+    options = replace(read_mark(tool.function) or tool.options, name=tool.name)
+    new = make_tool(tool.function, options, variable=tool.variable, schemas=schemas)
+    return structs.replace(new, origin=tool.origin, cell=tool.cell)
+
+
+def _find_code(function: Callable[..., Any]) -> Any:
+    try:
+        return getattr(inspect.unwrap(function), "__code__", None)
+    except Exception:  # noqa: BLE001 - a proxy may raise anything
+        return None
 
 
 def make_own_resource(function: Callable[..., Any], options: ResourceOptions) -> DeclaredTool:
@@ -262,15 +268,13 @@ def _make_info(
         mime_type=options.mime_type if isinstance(options, ResourceOptions) else None,
         revision=secrets.token_hex(8) if options.confirm else None,
         task=("required" if options.task == "only" else "optional") if options.task else None,
-        keep=options.keep,
-        stateful=options.stateful,
         requires=list(dict.fromkeys(options.requires)),
         title=metadata.title,
         description=metadata.description,
         input_schema=_add_words(schema)
         if options.kind == "prompt"
-        else unroll(schema.input_schema),
-        output_schema=None if output is None else output.schema,
+        else cut_cycles(schema.input_schema),
+        output_schema=None if output is None else publish_schema(output.schema),
         annotations=metadata.annotations,
         icons=metadata.icons,
         meta=metadata.meta,
@@ -292,19 +296,13 @@ def _add_words(schema: "FunctionSchema | AuthorSchema") -> dict[str, Any]:
 def _list_notes(info: messages.ToolInfo) -> list[str]:
     """Return hints for the author about clients that have problems with a tool."""
     notes = [note for note in [note_long_name(info.name)] if note is not None]
-    if is_recursive(info.input_schema):
+    if has_other_references(info.input_schema):
         notes.append(
-            "The schema refers to itself by `$dynamicRef` or `$id`, and some clients (LlamaIndex, "
-            "mcp-use) then list no tools: write `$ref` with a JSON pointer instead."
+            "The schema has references besides `#/$defs/NAME`. If one of them leads back to "
+            "itself, some clients (LlamaIndex, mcp-use) list no tools: move what it refers to into "
+            "`$defs`."
         )
     return notes
-
-
-def _find_place(function: Callable[..., Any], options: ToolOptions) -> str:
-    """Return where calls run; see `messages.ToolInfo.place`."""
-    if options.run_mode != "main":
-        return "apart"
-    return "loop" if inspect.iscoroutinefunction(function) else "main"
 
 
 def _find_view(function: Callable[..., Any], options: ToolOptions) -> str | None:
@@ -450,28 +448,3 @@ def find_marked(
         # Not `read_mark`: a lazy proxy would load.
         if read_own_mark(value) is not None:
             yield name, value
-
-
-# -- the hash of a tool's source -------------------------------------------------------------------
-
-
-def hash_source(function: Callable[..., Any]) -> str | None:
-    """Return the SHA-256 of a function's source, as hexadecimal digits; None if it has none.
-
-    It changes only with the code, not with the function's data. The source comes from
-    ``linecache``, where IPython keeps the cells, or from the function's file.
-    """
-    try:
-        text = _read_cell_source(function) or inspect.getsource(inspect.unwrap(function))
-    except Exception:  # noqa: BLE001 - a builtin or an instance has none; a proxy may raise anything
-        return None
-    return sha256(text.encode(errors="surrogatepass")).hexdigest()
-
-
-def _read_cell_source(function: Callable[..., Any]) -> str | None:
-    """Return the source of a whole cell that is a tool, without any ``def``."""
-    if not isinstance(function, FunctionType) or function.__code__.co_firstlineno != 1:
-        return None
-    lines = linecache.getlines(function.__code__.co_filename)
-    is_whole = bool(lines) and lines[0].startswith(("%%mcp_tool", "%%mcp_prompt"))
-    return "".join(lines) if is_whole else None

@@ -5,14 +5,13 @@ option's description is the docstring of its field in `ToolOptions`; its notatio
 defined here.
 """
 
-import ast
-import inspect
 from collections.abc import Mapping
 from dataclasses import fields
 
 from msgspec import Struct
 
 from mcp_notebook.kernel.tools.options import OPTION_NAMES, PromptOptions, ToolOptions
+from mcp_notebook.settings.values import read_docstrings
 from mcp_notebook.wire import messages
 
 
@@ -102,8 +101,8 @@ class _Form(Struct, frozen=True):
 _RARE = frozenset(
     (
         *("icons", "idempotent", "open_world", "priority", "related", "tags", "meta"),
-        *("input_schema", "validate_output", "flatten", "executor", "keep", "stateful"),
-        *("max_concurrency", "max_result_chars", "logs", "ui", "allow", "requires", "errors"),
+        *("input_schema", "flatten", "executor"),
+        *("max_concurrency", "ui", "allow", "requires", "errors"),
     )
 )
 _FLAG = "True or False"
@@ -146,20 +145,19 @@ _FORMS: Mapping[str, _Form] = {
     ),
     "tags": _Form("list of words", "none", 'tags=["rain", "snow"]', ("--tag rain,snow",)),
     "meta": _Form("dict", "none", 'meta={"com.example/owner": "me"}'),
-    "cache": _Form('a time, or `"ephemeral"`', "no reuse", 'cache="60s"', ("--cache 60s",)),
+    "cache": _Form('a time, or `"ephemeral"`', "not said", 'cache="60s"', ("--cache 60s",)),
     "input_schema": _Form(
         "JSON Schema (dict)", "made from the signature", 'input_schema={"type": "object"}'
     ),
     "output_schema": _Form(
         "True, False, or JSON Schema (dict)",
-        "made from the return annotation, where that describes data",
+        "False",
         "output_schema=True",
-        ("--output-schema", "--no-output-schema"),
+        ("--output-schema",),
     ),
-    "validate_output": _Form(_FLAG, "True", "validate_output=False", ("--no-validate-output",)),
     "flatten": _Form(_FLAG, "False", "flatten=True", ("--flatten",)),
     "ui": _Form(
-        "True, False, an HTML file, a view's name, or a function",
+        "True, False, an HTML file, or a view's name",
         "True for tables and plots",
         'ui="view.html"',
         ("--ui view.html", "--ui", "--no-ui"),
@@ -176,16 +174,8 @@ _FORMS: Mapping[str, _Form] = {
     "executor": _Form("executor", "none: see `run`", "executor=pool"),
     "timeout": _Form("a time", "the setting `call_timeout`", 'timeout="60s"', ("--timeout 60s",)),
     "task": _Form('True, False or `"only"`', "False", "task=True", ("--task", "--task-only")),
-    "keep": _Form(_FLAG, "False", "keep=True", ("--keep",)),
-    "stateful": _Form(_FLAG, "False", "stateful=True", ("--stateful",)),
     "max_concurrency": _Form(
         "whole number", "no limit", "max_concurrency=2", ("--max-concurrency 2",)
-    ),
-    "max_result_chars": _Form(
-        "whole number",
-        "the setting `max_result_chars`",
-        "max_result_chars=100_000",
-        ("--max-result-chars 100000",),
     ),
     "errors": _Form(
         '`"full"`, `"short"` or `"masked"`',
@@ -193,24 +183,10 @@ _FORMS: Mapping[str, _Form] = {
         'errors="short"',
         ("--errors short",),
     ),
-    "logs": _Form("level", "none", 'logs="info"', ("--logs info",)),
 }
 
 
 def _read_texts() -> dict[str, str]:
-    """Return the docstrings of the fields of options, which Python does not keep."""
-    return {
-        item.target.id: _read_docstring(following)
-        for owner in (PromptOptions, ToolOptions)
-        for definition in ast.parse(inspect.getsource(owner)).body
-        if isinstance(definition, ast.ClassDef)
-        for item, following in zip(definition.body, definition.body[1:], strict=False)
-        if isinstance(item, ast.AnnAssign)
-        and isinstance(item.target, ast.Name)
-        and isinstance(following, ast.Expr)
-    }
-
-
-def _read_docstring(node: ast.Expr) -> str:
-    text = ast.literal_eval(node.value)
-    return " ".join(text.split()).replace("``", "`")
+    """Return the docstrings of the fields of options, as Markdown."""
+    texts = read_docstrings(PromptOptions) | read_docstrings(ToolOptions)
+    return {name: text.replace("``", "`") for name, text in texts.items()}

@@ -16,9 +16,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypedDict, get_a
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.safe.libraries import is_instance
-from mcp_notebook.kernel.tools.context import LEVELS
 from mcp_notebook.kernel.tools.own_views import Page, is_own, is_page, read_hosts
-from mcp_notebook.kernel.tools.reporting import LogLevel
 from mcp_notebook.settings.settings import ErrorDetail
 from mcp_notebook.text.wording import suggest
 from mcp_notebook.wire import messages
@@ -30,10 +28,6 @@ MAX_NAME = 64
 """Maximum length of a name: the strictest limit of models' APIs and of MCP's conformance suite."""
 MAX_PREFIXED_NAME = MAX_NAME - len("mcp__notebook__")
 """Maximum length of a name that fits this limit even with the prefix that clients add."""
-MIN_RESULT_CHARS = 200
-"""With fewer characters, the note about shortened text would leave no room for text."""
-CAPABILITIES = ("elicitation",)
-"""The capabilities of clients that a tool can use, by MCP's names."""
 EPHEMERAL = "ephemeral"
 """The value of `cache` for a tool whose results must never be reused, not even by clients."""
 _NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_NAME}}}")
@@ -46,13 +40,7 @@ class DaskClient(Protocol):
         """Return information about the scheduler and its workers."""
 
 
-_EXAMPLES = {
-    "ray": "`ray.get(work.remote(x))`",
-    "submitit": "`executor.submit(work, x).result()`",
-    "lithops": "`executor.call_async(work, x).result()`",
-}
-"""How to wait for work with packages whose executor is not one of ``concurrent.futures``."""
-_ANY_EXAMPLE = "for instance `pool.submit(work, x).result()`"
+_EXAMPLE = "for instance `pool.submit(work, x).result()`"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +63,7 @@ class ToolOptions:
     on parameters, results and exceptions."""
     icons: Sequence[Any] = ()
     """Up to four pictures that clients can show beside the tool's name. Each is an `Icon`, an
-    ``https:`` or ``data:`` address, the path of an image file, or a PIL image."""
+    ``https:`` or ``data:`` address, or the path of an image file."""
     read_only: bool | None = None
     """Whether the tool only reads. Unless you set this, clients assume that it does not, and may
     ask the user before each call."""
@@ -92,8 +80,10 @@ class ToolOptions:
     """Whether a person is asked before each call: by the client if it can show a form (MCP's
     elicitation), otherwise in the notebook. Without an answer, the tool does not run."""
     requires: Sequence[str] = ()
-    """Capabilities that a client must have declared, so that a call is refused before anything
-    runs: ``"elicitation"``, for a tool that cannot do without `ctx.elicit`."""
+    """Capabilities that a client must have declared; a call of any other client is refused before
+    anything runs. ``"elicitation"`` is for a tool that cannot do without `ctx.elicit`; MCP's others
+    are ``"roots"``, ``"sampling"`` and the identifiers of extensions, such as
+    ``"io.modelcontextprotocol/ui"``."""
     examples: Sequence[Mapping[str, Any]] | Mapping[str, Any] = ()
     """Arguments of example calls, a list of dicts or a single dict, which the description shows to
     the model. They are validated when the tool is declared, and limited to 4,000 characters of
@@ -110,23 +100,18 @@ class ToolOptions:
     """Your own ``_meta`` for the tool: a dict of JSON values. Its keys are those of a client
     (``openai/outputTemplate``) or yours, with a reversed domain: ``com.example/team``."""
     cache: float | str | None = None
-    """How long a result is reused for calls with the same arguments: seconds, or text such as
-    ``"60s"`` or ``"5min"``. Only for tools with `read_only`; a result for which the user was asked
-    a question is never reused. ``"ephemeral"``: results are never reused, and clients are told
-    so."""
+    """How long clients may reuse a result for calls with the same arguments: seconds, or text such
+    as ``"60s"`` or ``"5min"``, or ``"ephemeral"`` if not at all. Clients find it in the tool's
+    ``_meta``. Only for tools with `read_only`."""
     input_schema: Mapping[str, Any] | None = None
     """JSON Schema 2020-12 of the arguments (an object), in place of the one that the signature
     gives. It is published unchanged, except that references to itself are written out to some
     depth; the function gets the arguments by keyword, as they were sent,
     and may take ``**arguments``. Patterns must not use look-around, so that no text can keep the
     kernel busy."""
-    output_schema: bool | Mapping[str, Any] | None = None
-    """JSON Schema 2020-12 of structured results. True derives it from the return annotation,
-    whatever that is; False switches structured results off. By default it is derived where the
-    annotation describes data that a program could use."""
-    validate_output: bool = True
-    """Whether a result that does not match the output schema becomes an error. If False, it is sent
-    as it is."""
+    output_schema: bool | Mapping[str, Any] = False
+    """JSON Schema 2020-12 of structured results, for tools that programs call: some assistants show
+    their model nothing else of a result. True derives it from the return annotation."""
     flatten: bool = False
     """Whether clients pass the fields of the function's only parameter (a pydantic model, dataclass
     or TypedDict) as the tool's arguments, in place of one object."""
@@ -134,11 +119,9 @@ class ToolOptions:
     """The live view beside a result in clients with MCP Apps. True: a table that a person sorts and
     filters, or a plot to zoom; False: none. Unless you set this, there is one if the return
     annotation is a table or a plot, or once a call has returned one. For a page of your own, name
-    an HTML file beside the notebook (``"view.html"``), a ``%%mcp_view`` cell (``"map"``), or a
-    function that returns HTML, which is called in a thread each time that a client opens the page.
-    Its scripts use ``notebook.onresult(result => ...)`` (``result.data`` is the structured content,
-    ``result.text`` the text), ``await notebook.call("tool", {x: 1})``,
-    ``notebook.onprogress(news => ...)`` while the call runs (`null` at its end) and
+    an HTML file beside the notebook (``"view.html"``), or a ``%%mcp_view`` cell (``"map"``).
+    Its scripts use ``notebook.onresult(result => ...)`` (``result.data`` is what the tool
+    returned, as JSON, ``result.text`` the text), ``await notebook.call("tool", {x: 1})`` and
     ``notebook.send("text for the model")``."""
     allow: Sequence[str] = ()
     """Hosts that the tool's own page (`ui`) may load scripts, pictures and data from, besides those
@@ -159,28 +142,16 @@ class ToolOptions:
     task: bool | Literal["only"] = False
     """Whether each call becomes a task at once, for clients that support MCP's tasks: these need
     not wait, and can fetch the result later, even after they have been restarted. Other clients
-    wait as usual; with ``"only"`` they are refused."""
-    keep: bool = False
-    """Whether a call continues when its client gives up or leaves. Making the same call again (same
-    arguments, same caller) waits for it or gets its result; the function does not run twice."""
-    stateful: bool = False
-    """Whether all calls of a client go to the same kernel if several run the notebook (the setting
-    `replicas`), so that calls see what earlier calls of the client have stored there."""
+    wait; if the call takes long, they get a handle, and fetch the result with the tool
+    ``notebook_result``. With ``"only"`` they are refused."""
     max_concurrency: int | None = None
     """How many calls of the tool may run at the same time; further calls wait. Without it, there is
     no limit; with ``run="fork"`` it is the number of processors, at least 2."""
-    max_result_chars: int | None = None
-    """How many characters of text one result may have, at least 200; longer text is cut in the
-    middle, with a note. Without it, the setting ``max_result_chars`` applies."""
     errors: ErrorDetail | None = None
     """What clients get of an error of the function: ``"full"``, with the lines of your code;
     ``"short"``, its type and message, with file names in place of paths; ``"masked"``, only that
     the call failed. You see all of it in the log. `ToolError` is always whole. Without it, the
     setting ``errors`` applies."""
-    logs: LogLevel | None = None
-    """The least severe level of log messages that become part of the result: ``"debug"``,
-    ``"info"``, ``"notice"``, ``"warning"``, ``"error"``, ``"critical"``, ``"alert"`` or
-    ``"emergency"``. Without it, log messages are sent only to clients that asked for them."""
 
     @property
     def completions(self) -> Mapping[str, Any]:
@@ -206,7 +177,7 @@ class ToolOptions:
 
     @cached_property
     def cache_time(self) -> float | None:
-        """Seconds for which results are reused; None: they are not."""
+        """Seconds for which clients may reuse results; None: not said, or not at all."""
         return None if self.cache in (None, EPHEMERAL) else parse_duration(self.cache or 0)
 
 
@@ -232,7 +203,7 @@ class PromptOptions(ToolOptions):
 
 PROMPT_OPTIONS = (
     *("name", "title", "description", "icons", "complete", "requires", "priority", "tags", "meta"),
-    *("run", "executor", "timeout", "max_concurrency", "max_result_chars", "errors", "logs"),
+    *("run", "executor", "timeout", "max_concurrency", "errors"),
 )
 """The fields of `PromptOptions` that a prompt's author can set."""
 
@@ -280,9 +251,7 @@ class PromptKeywords(TypedDict, total=False):
     executor: "Executor | DaskClient | None"
     timeout: float | str | None
     max_concurrency: int | None
-    max_result_chars: int | None
     errors: ErrorDetail | None
-    logs: LogLevel | None
 
 
 class ResourceKeywords(PromptKeywords, total=False):
@@ -311,8 +280,7 @@ class ToolKeywords(TypedDict, total=False):
     meta: Mapping[str, Any] | None
     cache: float | str | None
     input_schema: Mapping[str, Any] | None
-    output_schema: bool | Mapping[str, Any] | None
-    validate_output: bool
+    output_schema: bool | Mapping[str, Any]
     flatten: bool
     ui: bool | Page | None
     allow: Sequence[str]
@@ -320,12 +288,8 @@ class ToolKeywords(TypedDict, total=False):
     executor: "Executor | DaskClient | None"
     timeout: float | str | None
     task: bool | Literal["only"]
-    keep: bool
-    stateful: bool
     max_concurrency: int | None
-    max_result_chars: int | None
     errors: ErrorDetail | None
-    logs: LogLevel | None
 
 
 def check_options(options: ToolOptions, name: str) -> None:
@@ -344,13 +308,12 @@ def check_options(options: ToolOptions, name: str) -> None:
         _check_fork(options, name)
     _check_duration(options.timeout, "timeout", name)
     _check_cache(options, name)
-    for option, least in (("max_concurrency", 1), ("max_result_chars", MIN_RESULT_CHARS)):
-        most = getattr(options, option)
-        if most is not None and (type(most) is not int or most < least):
-            raise DefinitionError(
-                f"`{name}`: `{option}` must be a whole number, at least {least:,}, not {most!r}."
-            )
-    for option in ("confirm", "validate_output", "flatten", "keep", "stateful"):
+    most = options.max_concurrency
+    if most is not None and (type(most) is not int or most < 1):
+        raise DefinitionError(
+            f"`{name}`: `max_concurrency` must be a whole number, at least 1, not {most!r}."
+        )
+    for option in ("confirm", "flatten"):
         if not isinstance(value := getattr(options, option), bool):
             raise DefinitionError(f"`{name}`: `{option}` must be True or False, not {value!r}.")
     if not (isinstance(options.task, bool) or options.task == "only"):
@@ -362,7 +325,7 @@ def check_options(options: ToolOptions, name: str) -> None:
             f"`{name}`: `executor` must be a concurrent.futures.Executor (such as a "
             f"ProcessPoolExecutor) or a Dask client (distributed.Client), not "
             f"{options.executor!r}. To use that, declare the tool with `run='thread'`, and have "
-            f"its function submit the work and wait for it: {_find_example(options.executor)}."
+            f"its function submit the work and wait for it: {_EXAMPLE}."
         )
 
 
@@ -373,8 +336,8 @@ def _check_words(options: ToolOptions, name: str) -> None:
         )
     if not (options.ui is None or isinstance(options.ui, bool) or is_page(options.ui)):
         raise DefinitionError(
-            f"`{name}`: `ui` must be True, False, an HTML file, the name of a `%%mcp_view` cell or "
-            f"a function that returns HTML, not {options.ui!r}."
+            f"`{name}`: `ui` must be True, False, an HTML file or the name of a `%%mcp_view` "
+            f"cell, not {options.ui!r}."
         )
     if read_hosts(options.allow, f"`{name}`") and not is_own(options.ui):
         raise DefinitionError(
@@ -388,10 +351,6 @@ def _check_words(options: ToolOptions, name: str) -> None:
         raise DefinitionError(
             f"`{name}`: `errors` must be 'full', 'short' or 'masked', not {options.errors!r}{hint}"
         )
-    if options.logs is not None and options.logs not in (*LEVELS,):
-        raise DefinitionError(
-            f"`{name}`: `logs` must be one of {', '.join(LEVELS)}, not {options.logs!r}."
-        )
 
 
 def _check_requires(options: ToolOptions, name: str) -> None:
@@ -402,27 +361,21 @@ def _check_requires(options: ToolOptions, name: str) -> None:
             f"`requires=['elicitation']`, not {words!r}."
         )
     for word in words:
-        if word not in CAPABILITIES:
-            close = suggest(word, CAPABILITIES) if isinstance(word, str) else None
+        if not isinstance(word, str) or not (word in messages.CAPABILITIES or "/" in word):
+            close = suggest(word, messages.CAPABILITIES) if isinstance(word, str) else None
             hint = (
                 f"did you mean {close!r}?"
                 if close
-                else f"it can be {' or '.join(map(repr, CAPABILITIES))}."
+                else f"it can be {', '.join(map(repr, messages.CAPABILITIES))} or the identifier "
+                "of an extension, such as 'io.modelcontextprotocol/ui'."
             )
             raise DefinitionError(f"`{name}`: `requires` has {word!r}; {hint}")
-    if words and (options.run == "fork" or options.executor is not None):
+    if "elicitation" in words and (options.run == "fork" or options.executor is not None):
         place = "`run='fork'`" if options.executor is None else "`executor`"
         raise DefinitionError(
-            f"`{name}`: `requires` and {place} exclude each other, because another process cannot "
-            "ask the user: write `run='thread'` (`--run thread`) instead."
+            f"`{name}`: `requires=['elicitation']` and {place} exclude each other, because another "
+            "process cannot ask the user: write `run='thread'` (`--run thread`) instead."
         )
-
-
-def _find_example(executor: Any) -> str:
-    """Return code that waits for work on an executor, by the executor's package."""
-    names = (getattr(executor, "__module__", None), getattr(type(executor), "__module__", None))
-    packages = [str(name).partition(".")[0] for name in (getattr(executor, "__name__", ""), *names)]
-    return next((_EXAMPLES[name] for name in packages if name in _EXAMPLES), _ANY_EXAMPLE)
 
 
 def _runs_calls(executor: Any) -> bool:

@@ -1,15 +1,13 @@
-"""The author's own pages of live views: an HTML file, a function, or a ``%%mcp_view`` cell.
+"""The author's own pages of live views: an HTML file, or a ``%%mcp_view`` cell.
 
 Runs in the user's kernel. A tool's page is checked on the thread that declares the tool, and made
-on a thread of the resource reader, anew each time that a client opens it: so it follows its file,
-its function and its cell. The bridge adds the script that talks to the client.
+on a thread of the resource reader, anew each time that a client opens it: so it follows its file
+and its cell. The bridge adds the script that talks to the client.
 """
 
-import inspect
 import json
 import os
 import re
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, Union
@@ -17,11 +15,10 @@ from typing import Any, TypeAlias, Union
 from msgspec import Struct
 
 from mcp_notebook.errors import CallError, DefinitionError, ResourceFailed
-from mcp_notebook.kernel.safe.text import describe_error, get_type_name
 from mcp_notebook.text.wording import format_size, suggest
 
-Page: TypeAlias = Union[str, "os.PathLike[str]", Callable[[], Any]]
-"""What a tool's option ``ui`` can name: a file, a ``%%mcp_view`` cell, or a function."""
+Page: TypeAlias = Union[str, "os.PathLike[str]"]
+"""What a tool's option ``ui`` can name: a file, or a ``%%mcp_view`` cell."""
 ReadFile: TypeAlias = Callable[[Path, str, int], bytes]
 """Returns at most so many bytes of a file, given its path and its name in messages. Raises
 `CallError` if it cannot be read, or may not be shown."""
@@ -52,25 +49,19 @@ class OwnViews:
     """The ``%%mcp_view`` cells of a notebook, and the pages of its tools; safe on any thread.
 
     Args:
-        namespace: The notebook's variables.
         folder: The notebook's folder; None: the current one.
         read_file: Reads a file that may be shown.
     """
 
     def __init__(
         self,
-        namespace: Mapping[str, Any] | None = None,
         folder: Path | None = None,
         read_file: ReadFile = _read_no_file,
     ) -> None:
-        self._namespace = {} if namespace is None else namespace
         self._folder = folder or Path()
         self._read_file = read_file
         self.views: Mapping[str, View] = {}
         """Those of ``%%mcp_view`` cells, by name."""
-        self._lock = threading.Lock()
-        self._making: set[str] = set()
-        """The tools whose pages' functions run now."""
 
     def take_over(self, previous: "OwnViews") -> None:
         """Take over the views of the extension that is replaced."""
@@ -108,13 +99,11 @@ class OwnViews:
             tool: The tool's name.
 
         Raises:
-            DefinitionError: There is no such file or view, or it is no function for a page.
+            DefinitionError: There is no such file or view.
         """
         if not is_own(page):
             return
-        if callable(page):
-            _check_function(page, tool)
-        elif _names_file(page):
+        if _names_file(page):
             self._check_file(page, tool)
         elif page not in self.views:
             raise DefinitionError(f"`{tool}`: there is no view {page!r}. {self._suggest(page)}")
@@ -150,8 +139,6 @@ class OwnViews:
         return json.dumps({"html": html, "hosts": self.list_hosts(page, allow)})
 
     def _read_page(self, page: Any, tool: str) -> str:
-        if callable(page):
-            return self._call(page, tool)
         if _names_file(page):
             return self._read(page, tool)
         view = self.views.get(page)
@@ -183,54 +170,7 @@ class OwnViews:
         except UnicodeDecodeError:
             raise _fail(tool, f"the file {name} is not UTF-8 text. Save it as UTF-8.") from None
 
-    # -- functions ---------------------------------------------------------------------------------
-
-    def _call(self, function: Callable[[], Any], tool: str) -> str:
-        function = self._find_current(function)
-        name = f"`{getattr(function, '__name__', get_type_name(function))}`"
-        with self._lock:  # a function that does not return holds one of the few readers, not all
-            is_made, self._making = tool in self._making, self._making | {tool}
-        if is_made:
-            raise _fail(
-                tool, f"its function {name} still runs for another client. Try again later."
-            )
-        try:
-            value = function()
-            if not isinstance(value, str) and hasattr(type(value), "_repr_html_"):
-                value = value._repr_html_()
-        except BaseException as error:  # noqa: BLE001 - the author's function may raise anything
-            raise _fail(
-                tool,
-                f"its function {name} failed with {describe_error(error)}. Correct it in the "
-                "notebook, and open the view again.",
-            ) from None
-        finally:
-            with self._lock:
-                self._making = self._making - {tool}
-        if not isinstance(value, str):
-            raise _fail(
-                tool,
-                f"its function {name} returned a value of type {get_type_name(value)}. Return HTML "
-                "as a string, or an object with `_repr_html_`.",
-            )
-        return str(value)
-
-    def _find_current(self, function: Any) -> Any:
-        """Return the function that now has the name of a page's function in the notebook."""
-        name = getattr(function, "__qualname__", None)
-        current = self._namespace.get(name) if isinstance(name, str) else None
-        is_followed = (
-            inspect.isfunction(function)
-            and inspect.isfunction(current)
-            and function.__module__ == current.__module__ == "__main__"
-            and current.__qualname__ == name
-            and inspect.unwrap(function) is function  # `functools.wraps` copies the name
-        )
-        return current if is_followed else function
-
     def _suggest(self, name: str) -> str:
-        if callable(self._namespace.get(name)):
-            return f"For the function of that name, write `@mcp_tool(ui={name})`."
         files = [path.name for path in self._folder.glob("*.htm*")]
         meant = suggest(name, [*self.views, *files])
         if meant:
@@ -248,7 +188,7 @@ def is_own(page: Any) -> bool:
 
 def is_page(value: Any) -> bool:
     """Return whether a value has a type that the option ``ui`` can have for an own page."""
-    return callable(value) or (isinstance(value, (str, os.PathLike)) and bool(os.fspath(value)))
+    return isinstance(value, (str, os.PathLike)) and bool(os.fspath(value))
 
 
 def read_hosts(hosts: Any, owner: str) -> tuple[str, ...]:
@@ -282,21 +222,6 @@ def read_hosts(hosts: Any, owner: str) -> tuple[str, ...]:
 
 def _names_file(page: Any) -> bool:
     return not isinstance(page, str) or page.endswith(_FILE_TYPES) or Path(page).name != page
-
-
-def _check_function(function: Any, tool: str) -> None:
-    name = f"`{getattr(function, '__name__', get_type_name(function))}`"
-    what = f"`{tool}`: the function {name} cannot make its view"
-    if inspect.iscoroutinefunction(function):
-        raise DefinitionError(f"{what}, because it is async: define it with a plain `def`.")
-    try:
-        inspect.signature(function).bind()
-    except TypeError as error:
-        raise DefinitionError(
-            f"{what}, because it is called without arguments ({error}). Give them defaults."
-        ) from None
-    except ValueError:  # a builtin without a signature
-        return
 
 
 def _explain_size(html: str) -> str | None:

@@ -75,6 +75,16 @@ class ElicitationForm(Struct, frozen=True):
     """Whether the whole form is the value, rather than its only property."""
     _default: Any
 
+    def title(self, message: str) -> dict[str, Any]:
+        """Return the schema with the question as the title of its only property, if it has one.
+
+        VS Code asks with a list that shows only a property's title and description.
+        """
+        if self._is_whole or VALUE not in self.schema["properties"]:
+            return self.schema
+        titled = {"title": shorten_message(message), **self.schema["properties"][VALUE]}
+        return {**self.schema, "properties": {VALUE: titled}}
+
     def read(self, content: Mapping[str, Any]) -> Any:
         """Return the user's answer as a value of the form's type.
 
@@ -85,7 +95,9 @@ class ElicitationForm(Struct, frozen=True):
             return None
         if not self._is_whole and VALUE not in content and self._default is not NO_DEFAULT:
             return self._default
-        values = {VALUE: dict(content)} if self._is_whole else dict(content)
+        # What a form does not ask for is left out: a client, not the user, has added it.
+        asked = {key: content[key] for key in content if key in self.schema["properties"]}
+        values = {VALUE: asked} if self._is_whole else asked
         schema = self.schema
         if self._is_whole:
             schema = {"type": "object", "properties": {VALUE: schema}}

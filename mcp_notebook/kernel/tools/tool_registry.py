@@ -28,6 +28,7 @@ from mcp_notebook.kernel.tools.declared_tool import (
     ToolOrigin,
     make_tool,
     read_mark,
+    renew,
     write_subject,
 )
 from mcp_notebook.kernel.tools.own_views import OwnViews, is_own
@@ -544,19 +545,21 @@ def _make_current(
 ) -> Sequence[DeclaredTool]:
     """Return the tools from their variable's present value; none if it was deleted.
 
+    The same tools if neither the value nor its code is another one.
+
     Raises:
         Exception: The value cannot become a tool.
     """
     first = tools[0]
-    if first.origin is not None:
-        return tools if first.origin.is_current(namespace) else first.origin.make_tools(namespace)
-    if first.variable is None:
-        return tools
+    if first.origin is not None and not first.origin.is_current(namespace):
+        return first.origin.make_tools(namespace)
+    if first.origin is not None or first.variable is None:
+        return [renew(tool, schemas) for tool in tools]
     if first.variable not in namespace:
         return ()
     current = namespace[first.variable]
     if current is first.function:
-        return tools
+        return [renew(tool, schemas) for tool in tools]
     if not callable(current):
         raise DefinitionError(
             f"`{first.variable}` was set to a value of type {type(current).__name__}, which is not "

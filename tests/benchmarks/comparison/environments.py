@@ -14,14 +14,12 @@ REQUIREMENTS = {
     "FastMCP": ["fastmcp>=4.1,<4.2", "pandas"],
     "evals": ["fastmcp>=4.1,<4.2", "pandas", "polars", "pyarrow", "shapely", "networkx"],
     "gradio": ["gradio[mcp]>=6,<7", "pandas"],
-    "jupyter-mcp-server": ["jupyter-mcp-server>=2.2,<3", "ipykernel", "pandas"],
 }
 """What is installed for each."""
 SHOWN = {
     "FastMCP": ["fastmcp", "mcp", "uvicorn"],
     "evals": ["fastmcp"],
     "gradio": ["gradio", "mcp", "uvicorn"],
-    "jupyter-mcp-server": ["jupyter-mcp-server", "jupyter-client", "ipykernel"],
 }
 """Whose versions are told with the numbers."""
 

@@ -1,22 +1,10 @@
-"""The goals: how many times another server's time, or which value, each row may have at most.
-
-Beside them stand the floors: what the same row takes with nothing in the way.
-"""
+"""The goals: how many times another server's time, or which value, each row may have at most."""
 
 from dataclasses import dataclass
 
 from comparison.figures import Measured
 
 OURS, THEIRS = "mcp-notebook", "FastMCP"
-FLOORS = {
-    "add@1": "bare bridge",
-    "add@8": "bare bridge",
-    "picture-1mb@1": "bare bridge",
-    "argument-200kb@1": "bare bridge",
-    "start": "bare start",
-    "memory-bridge": "bare bridge",
-}
-"""Of which row which program of `programs/` is the floor, in both eras."""
 
 
 @dataclass(frozen=True)
@@ -42,30 +30,18 @@ class Goal:
         """The column that it is about."""
         return f"{OURS} {self.transport} {self.era}"
 
-    def value(self, measured: Measured, way: str | None = None) -> float | None:
-        """Return what it bounds; None if that was not measured.
-
-        Args:
-            measured: The row.
-            way: Another column than its own.
-        """
-        way = way or self.way
+    def value(self, measured: Measured) -> float | None:
+        """Return what it bounds; None if that was not measured."""
         if self.against is None:
-            return measured.median(way) if measured.rounds.get(way) else None
-        return measured.ratio(way, f"{self.against} {self.transport} {self.era}")
+            return measured.median(self.way) if measured.rounds.get(self.way) else None
+        return measured.ratio(self.way, f"{self.against} {self.transport} {self.era}")
 
-    def holds(self, measured: Measured, way: str | None = None) -> bool | None:
-        """Tell whether it holds, or would hold for another column; None if it was not measured."""
-        value = self.value(measured, way)
+    def holds(self, measured: Measured) -> bool | None:
+        """Tell whether it holds; None if it was not measured."""
+        value = self.value(measured)
         if value is None:
             return None
         return value >= self.bound if measured.more_is_better else value <= self.bound
-
-    def floor(self, measured: Measured) -> str | None:
-        """Return the column of its floor; None if that was not measured."""
-        server = FLOORS.get(self.row)
-        ways = [f"{server} {transport} modern" for transport in (self.transport, "stdio")]
-        return next((way for way in ways if measured.rounds.get(way)), None)
 
     def describe_bound(self, measured: Measured) -> str:
         """Say it as in ``<= 0.3x``."""
@@ -87,7 +63,6 @@ GOALS = [
     *both_eras("picture-1mb@1", 0.6),
     *both_eras("argument-200kb@1", 0.5),
     *both_eras("list-500@1", 0.1),
-    *both_eras("add-500", 1.05, None),
     *(Goal("start", over, "modern", 1.2, None) for over in ("http", "stdio")),
     *(Goal("memory-bridge", over, "modern", 55, None) for over in ("http", "stdio")),
 ]

@@ -63,10 +63,8 @@ def call(tool: str, says: bytes, least: int = 0, **arguments: Any) -> Request:
 
 ADD = call("add", b'"text":"3"', a=1, b=2)
 PICTURE_1MB = call("picture_1mb", b"iVBORw0KGgo", least=MB)
-PICTURE_100KB = call("picture_100kb", b"iVBORw0KGgo", least=100 * KB)
 TABLE_1MB = call("table_1mb", b"Region 4", least=800 * KB)
 ARGUMENT_200KB = call("length", b'"text":"204800"', text="x" * 200 * KB)
-ADD_IN_THREAD = call("add_in_thread", b'"text":"3"', a=1, b=2)
 LIST = Request("tools/list", says=b'"tools"', least=1_000)
 LIST_500 = Request("tools/list", says=b'"tools"', least=100_000)
 INITIALIZE = Request(

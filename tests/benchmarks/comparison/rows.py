@@ -1,21 +1,17 @@
 """What is measured: each row of the table, and how one round of it is measured for one way."""
 
-import shutil
 import statistics
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import psutil
-from live import live_kernel
 
 from comparison import requests
 from comparison.raw_clients import Line, StdioLine, many_callers, one_caller
 from comparison.requests import Request
-from comparison.servers import OURS, SERVERS, Headless, Ours, Server, Way
+from comparison.servers import OURS, SERVERS, Headless, Server, Way
 
 
 class Servers:
@@ -105,9 +101,7 @@ def ways_of(*servers: str) -> tuple[Way, ...]:
 
 
 BESIDE = ways_of(OURS, "FastMCP", "SDK", "gradio")
-WITH_FLOOR = BESIDE + ways_of("bare bridge")
 IN_ONE_ERA = tuple(way for way in BESIDE if way.era == "modern" or way.server == "gradio")
-OURS_ALONE = tuple(way for way in ways_of(OURS) if way.era == "modern")
 
 
 def median_ms(line: Line, request: Request, seconds: float) -> float:
@@ -129,14 +123,6 @@ def make_measure(request: Request, callers: int, tools: int = 10) -> Callable[..
     return measure
 
 
-def with_more_tools(servers: Servers, way: Way, seconds: float) -> Sequence[float]:
-    """Measure `add` with 500 tools in units of `add` with 10."""
-    (few,), (many,) = (
-        make_measure(requests.ADD, 1, tools)(servers, way, seconds / 2) for tools in (10, 500)
-    )
-    return [many / few]
-
-
 def start(_servers: Servers, way: Way, _seconds: float) -> Sequence[float]:
     """Start a server and, if it is ours, a kernel; list, call, and look at their memory."""
     server = Headless(10) if way.server == OURS else SERVERS[way.server](10)
@@ -149,11 +135,10 @@ def start(_servers: Servers, way: Way, _seconds: float) -> Sequence[float]:
             process = line.process if isinstance(line, StdioLine) else server.process
             assert process is not None
             bridge = psutil.Process(process.pid)
-            memory = [bridge.memory_full_info()]
-            kernels = [child.memory_full_info() for child in bridge.children(recursive=True)]
+            memory = [bridge.memory_info()]
+            kernels = [child.memory_info() for child in bridge.children(recursive=True)]
         rss, rss_kernels = (sum(m.rss for m in of) / requests.MB for of in (memory, kernels))
-        pss, pss_kernels = (sum(m.pss for m in of) / requests.MB for of in (memory, kernels))
-    return [took, rss, rss + rss_kernels, pss, pss + pss_kernels]
+    return [took, rss, rss + rss_kernels]
 
 
 def first_list(servers: Servers, way: Way, _seconds: float) -> Sequence[float]:
@@ -163,42 +148,6 @@ def first_list(servers: Servers, way: Way, _seconds: float) -> Sequence[float]:
     with closing(server.line(way)) as line:
         line.ask(requests.LIST)
         return [time.perf_counter() - began]
-
-
-def load(_servers: Servers, _way: Way, _seconds: float) -> Sequence[float]:
-    """Load the extension into a new kernel that has pandas and matplotlib; declare a tool."""
-    home = Path(tempfile.mkdtemp(prefix="mcpnb-"))
-    try:
-        with live_kernel(home) as kernel:
-            output = kernel.ok(LOAD).stdout.splitlines()[-1]
-            return [float(number) for number in output.split()]
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
-
-
-def while_spinning(servers: Servers, way: Way, seconds: float) -> Sequence[float]:
-    """List, and call a tool of a thread of its own, while a cell computes."""
-    server = servers.server(way.server, 10)
-    assert isinstance(server, Ours)
-    with servers.lines(way, 10, 1) as ((line,), _), server.spinning():
-        return [
-            median_ms(line, request, seconds / 2)
-            for request in (requests.LIST, requests.ADD_IN_THREAD)
-        ]
-
-
-LOAD = """
-import matplotlib.pyplot, pandas, psutil, time
-process, shell = psutil.Process(), get_ipython()
-tool = 'def add(a: int, b: int) -> int:\\n    "Add."\\n    return a + b'
-def cost(act):
-    memory, began = process.memory_info().rss, time.perf_counter()
-    act()
-    return (time.perf_counter() - began) * 1e3, (process.memory_info().rss - memory) / 2**20
-load = cost(lambda: shell.run_line_magic("load_ext", "mcp_notebook"))
-first = cost(lambda: shell.run_cell_magic("mcp_tool", "", tool))
-print(*load, *first)
-"""
 
 
 def requests_of(
@@ -219,24 +168,12 @@ def requests_of(
 NO_MORE_TOOLS = tuple(way for way in BESIDE if way.server != "gradio")
 """gradio has no server with 500 tools: it takes minutes to start."""
 SCENARIOS: list[Scenario] = [
-    *requests_of(
-        "add",
-        "`add`",
-        requests.ADD,
-        ways=WITH_FLOOR + ways_of("jupyter-mcp-server", "bare uvicorn", "bare socket"),
-    ),
-    *requests_of("picture-1mb", "1 MB picture", requests.PICTURE_1MB, ways=WITH_FLOOR),
-    *requests_of("picture-100kb", "100 KB picture", requests.PICTURE_100KB),
+    *requests_of("add", "`add`", requests.ADD),
+    *requests_of("picture-1mb", "1 MB picture", requests.PICTURE_1MB),
     *requests_of("table-1mb", "1 MB table", requests.TABLE_1MB),
-    *requests_of("argument-200kb", "200 KB argument", requests.ARGUMENT_200KB, ways=WITH_FLOOR),
+    *requests_of("argument-200kb", "200 KB argument", requests.ARGUMENT_200KB),
     *requests_of(
         "list-500", "`tools/list`, 500 tools", requests.LIST_500, tools=500, ways=NO_MORE_TOOLS
-    ),
-    Scenario(
-        "add-500",
-        (Part("add-500", "`add` with 500 tools against 10", "x"),),
-        with_more_tools,
-        NO_MORE_TOOLS,
     ),
     Scenario(
         "start",
@@ -244,37 +181,15 @@ SCENARIOS: list[Scenario] = [
             Part("start", "start to the first list (ours: with a kernel)", "s"),
             Part("memory-bridge", "memory of the bridge (RSS)", "MB"),
             Part("memory-all", "memory of bridge and kernel (RSS)", "MB"),
-            Part("memory-bridge-pss", "memory of the bridge (PSS)", "MB"),
-            Part("memory-all-pss", "memory of bridge and kernel (PSS)", "MB"),
         ),
         start,
-        IN_ONE_ERA + ways_of("bare bridge", "bare start"),
+        IN_ONE_ERA,
     ),
     Scenario(
         "first-list",
         (Part("first-list", "start over stdio to the first list, kernel there", "s"),),
         first_list,
         tuple(way for way in BESIDE if way.transport == "stdio"),
-    ),
-    Scenario(
-        "load",
-        (
-            Part("load-ms", "`%load_ext mcp_notebook`", "ms"),
-            Part("load-mb", "`%load_ext mcp_notebook`", "MB"),
-            Part("first-tool-ms", "the first tool of a kernel", "ms"),
-            Part("first-tool-mb", "the first tool of a kernel", "MB"),
-        ),
-        load,
-        (Way(OURS, "in", "kernel"),),
-    ),
-    Scenario(
-        "busy",
-        (
-            Part("busy-list", "`tools/list` while a cell computes", "ms"),
-            Part("busy-thread", "`add` of a thread while a cell computes", "ms"),
-        ),
-        while_spinning,
-        OURS_ALONE,
     ),
 ]
 FAMILIES = list(dict.fromkeys(scenario.family for scenario in SCENARIOS))

@@ -10,8 +10,7 @@ import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,13 +31,8 @@ import sys
 sys.path.insert(0, {programs!r})
 from same_tools import LARGE, SMALL, add, fillers, length, png, table
 from mcp_notebook import mcp_tool
-for tool in [add, length, *fillers({tools} - 6)]:
+for tool in [add, length, *fillers({tools} - 5)]:
     mcp_tool(tool)
-
-@mcp_tool(run="thread")
-def add_in_thread(a: int, b: int) -> int:
-    "Add two numbers beside what the notebook does."
-    return a + b
 
 @mcp_tool
 def picture_1mb():
@@ -169,22 +163,6 @@ class Ours(Headless):
         for cell in self.cells():
             self.kernel.ok(cell)
 
-    @contextmanager
-    def spinning(self) -> Iterator[None]:
-        """Let a cell compute, in Python and without a pause, for the length of the block."""
-        release = self.home / "release"
-        cell = self.kernel.start(
-            "import pathlib\nprint('began', flush=True)\n"
-            f"while not pathlib.Path({str(release)!r}).exists(): sum(range(100_000))"
-        )
-        self.kernel.wait_for("stream")
-        try:
-            yield
-        finally:
-            release.touch()
-            self.kernel.finish(cell)
-            release.unlink()
-
 
 class Program(Server):
     """A program of `programs/`, in an environment of its own."""
@@ -227,48 +205,7 @@ class Gradio(Program):
     path, transports, eras = "/gradio_api/mcp/", ("http",), ("legacy",)
 
 
-class JupyterWay(Program):
-    """How jupyter-mcp-server executes code in a kernel, without its server and without MCP."""
-
-    name, environment, program = "jupyter-mcp-server", "jupyter-mcp-server", "jupyter_way.py"
-    transports, eras = ("stdio",), ("modern",)
-
-
-class BareBridge(Program):
-    """A floor of all that has a bridge and a kernel: two processes, and nothing in them."""
-
-    name, program = "bare bridge", "bare_bridge.py"
-    eras = ("modern",)
-
-
-class BareStart(Program):
-    """A floor of all that starts a kernel: jupyter_client starts one, and cells answer."""
-
-    name, program = "bare start", "bare_start.py"
-    transports, eras = ("stdio",), ("modern",)
-
-
-class BareUvicorn(Program):
-    """A floor of all that speaks HTTP."""
-
-    name, program = "bare uvicorn", "bare_uvicorn.py"
-    transports, eras = ("http",), ("modern",)
-
-
-class BareSocket(Program):
-    """A floor of all that is another process."""
-
-    name, program = "bare socket", "bare_socket.py"
-    transports, eras = ("http",), ("modern",)
-
-
-SERVERS: dict[str, type[Server]] = {
-    kind.name: kind
-    for kind in (
-        *(Ours, FastMCP, Sdk, Gradio, JupyterWay),
-        *(BareBridge, BareStart, BareUvicorn, BareSocket),
-    )
-}
+SERVERS: dict[str, type[Server]] = {kind.name: kind for kind in (Ours, FastMCP, Sdk, Gradio)}
 OURS, REFERENCE = Ours.name, FastMCP.name
 
 

@@ -1,12 +1,13 @@
 """Shows a run as tables: in a terminal, and for the documentation in Markdown."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from rich.console import Console
 from rich.table import Table
 
 from comparison.figures import Measured, Run
-from comparison.goals import FLOORS, GOALS, OURS, THEIRS, Goal
+from comparison.goals import GOALS, OURS, THEIRS
 
 COLUMNS = {OURS: OURS, THEIRS: THEIRS, "SDK": "SDK, low-level", "gradio": "gradio"}
 """Servers that have a column, and its heading."""
@@ -25,7 +26,7 @@ class Shown:
 
 
 def tables(run: Run) -> list[Shown]:
-    """Return a table for each transport, one of the floors, and one of all else."""
+    """Return a table for each transport, and one of all else."""
     parts = []
     for transport, title in TRANSPORTS.items():
         compared = {key: row for key, row in run.rows.items() if any_of(row, THEIRS, transport)}
@@ -45,31 +46,8 @@ def tables(run: Run) -> list[Shown]:
         ]
         head = ["", OURS, "goal", *(COLUMNS[server] for server in servers)]
         parts.append(Shown(title, head, rows))
-    head = ["", OURS, "floor", "times the floor"]
-    parts.append(Shown("How far from the floor", head, [floor_row(*near) for near in floors(run)]))
     parts.append(Shown("Beside them", ["", "", "value"], others(run)))
     return [table for table in parts if table.rows]
-
-
-def floors(run: Run) -> list[tuple[Measured, Goal, str]]:
-    """Return the rows with a goal whose floor was measured, too: row, goal and the floor's way."""
-    return [
-        (row, goal, floor)
-        for goal in GOALS
-        if (row := run.rows.get(goal.row)) and row.rounds.get(goal.way)
-        if (floor := goal.floor(row))
-    ]
-
-
-def floor_row(row: Measured, goal: Goal, floor: str) -> list[str]:
-    """Write a row of the table of floors."""
-    ratio = row.ratio(goal.way, floor)
-    return [
-        f"{row.title}, {place_of(goal.transport)}, {goal.era}, {row.unit}",
-        number(row.median(goal.way)),
-        f"{number(row.median(floor))} ({FLOORS[goal.row]})",
-        "" if ratio is None else times(ratio),
-    ]
 
 
 def others(run: Run) -> list[list[str]]:
@@ -95,10 +73,8 @@ def place_of(transport: str) -> str:
 
 
 def is_compared(row: Measured, way: str) -> bool:
-    """Tell whether a value stands in one of the tables of the transports, or of the floors."""
+    """Tell whether a value stands in one of the tables of the transports."""
     server, transport, _ = way.rsplit(" ", 2)
-    if server in FLOORS.values():
-        return True
     return server in COLUMNS and bool(any_of(row, THEIRS, transport))
 
 
@@ -145,8 +121,9 @@ def goals_of(key: str, row: Measured, transport: str) -> str:
     return " / ".join(texts)
 
 
-def markdown(run: Run) -> str:
-    """Write the tables in Markdown, the two eras in two lines."""
+def markdown(run: Run, keys: Collection[str]) -> str:
+    """Write these rows in a table for each transport, in Markdown, the two eras in two lines."""
+    run = Run(run.about, {key: row for key, row in run.rows.items() if key in keys})
     return "\n\n".join(
         f"**{table.title}**\n\n"
         + "\n".join(
@@ -154,6 +131,7 @@ def markdown(run: Run) -> str:
             for row in [table.head, ["---"] * len(table.head), *table.rows]
         )
         for table in tables(run)
+        if table.title in TRANSPORTS.values()
     )
 
 

@@ -7,7 +7,6 @@ import pytest
 from bridges import TOKEN, ask, bridge, http_bridge
 from live import TIMEOUT
 
-from mcp_notebook.bridge.access import gate
 from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
 from mcp_notebook.bridge.access.gate import Gate, Refusal, is_loopback
 from mcp_notebook.bridge.access.token_check import OwnToken
@@ -260,15 +259,21 @@ async def test_a_local_name_that_was_asked_for_is_a_host():
         ({"Host": "TOOLS.example:443", "Origin": "https://tools.example"}, 200),
         ({"Host": "tools.example", "Origin": "https://app.example"}, 200),
         ({"Host": "localhost", "Origin": "https://App.example"}, 200),
-        ({"Host": "localhost", "Origin": "http://app.example"}, 403),
-        ({"Host": "localhost", "Origin": "https://app.example:8443"}, 403),
-        ({"Host": "app.example", "Origin": "https://app.example"}, 403),
+        ({"Host": "localhost", "Origin": "https://evil.app.example"}, 403),
+        ({"Host": "localhost", "Origin": "ftp://app.example"}, 403),
         ({"Host": "evil.tools.example"}, 403),
     ],
 )
-async def test_the_names_of_a_proxy_and_the_origins_of_its_pages_are_settings(headers, status):
-    allowed = {"allowed_hosts": ["Tools.example"], "allowed_origins": ["https://app.example"]}
+async def test_the_names_of_a_proxy_and_of_pages_are_a_setting(headers, status):
+    allowed = {"allowed_hosts": ["Tools.example", "app.example"]}
     assert await _status("127.0.0.1", allowed, **headers) == status
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("origin", "status"), [("https://app.example", 200), ("https://a.b", 403)])
+async def test_pages_of_allowed_hosts_may_use_an_endpoint_with_any_name(origin, status):
+    allowed = {"allowed_hosts": ["app.example"]}
+    assert await _status("0.0.0.0", allowed, Host="hub.example", Origin=origin) == status
 
 
 @pytest.mark.anyio
@@ -335,8 +340,7 @@ async def test_each_authenticator_is_asked_and_the_first_that_knows_the_token_de
 
 
 @pytest.mark.anyio
-async def test_the_open_requests_of_a_caller_end_when_its_right_does(monkeypatch):
-    monkeypatch.setattr(gate, "WATCH_INTERVAL", 0)
+async def test_the_open_requests_of_a_caller_end_when_its_right_does():
     guests, began, ended, closed, answers = _Guests(), [], [], [], []
     all_began, both_answered, left = anyio.Event(), anyio.Event(), anyio.Event()
 
@@ -354,7 +358,7 @@ async def test_the_open_requests_of_a_caller_end_when_its_right_does(monkeypatch
         closed.append(caller.name)
         left.set()
 
-    guarded = Gate(behind, authenticators=[*OWN, guests], host="127.0.0.1")
+    guarded = Gate(behind, authenticators=[*OWN, guests], host="127.0.0.1", watch_interval=0)
 
     async def answer(message):
         if message["type"] == "http.response.start":

@@ -4,11 +4,11 @@ import pytest
 from msgspec import structs
 
 from mcp_notebook import meta_keys
-from mcp_notebook.bridge.access import permitted_tools
 from mcp_notebook.bridge.access.caller import OWNER, Caller, Permissions
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.kernels.catalog import Catalog
-from mcp_notebook.errors import AmbiguousTool, KernelGone, OtherKind, ToolGone, UnknownTool
+from mcp_notebook.errors import AmbiguousTool, OtherKind, ToolGone, UnknownTool
+from mcp_notebook.text.missing_tools import explain_departed_kernel
 from mcp_notebook.wire import messages
 
 
@@ -19,6 +19,9 @@ def info(name, *tags, **annotations):
         annotations=annotations or None,
         meta={meta_keys.TAGS: list(tags)} if tags else None,
     )
+
+
+LEFT = explain_departed_kernel("ops", "The kernel was shut down.", 0)
 
 
 @pytest.fixture
@@ -87,9 +90,8 @@ def test_the_list_is_the_same_object_until_something_changes(catalog):
     assert [entry.name for entry in tools.list_entries(who)] == ["sales_top", "drop", "say", "sum"]
 
 
-def test_kept_lists_are_limited(catalog, monkeypatch):
-    monkeypatch.setattr(permitted_tools, "MAX_LISTS", 2)
-    tools = PermittedTools(catalog)
+def test_kept_lists_are_limited(catalog):
+    tools = PermittedTools(catalog, max_lists=2)
     lists = [tools.list_entries(caller(tools=(pattern,))) for pattern in ("a*", "d*", "s*")]
     assert tools.list_entries(caller(tools=("s*",))) is lists[2]
     assert len(tools._lists) == 2
@@ -125,9 +127,9 @@ def test_what_became_of_a_tool_is_told_only_to_those_who_could_call_it(catalog):
     for who in callers.values():
         tools.list_entries(who)
     catalog.set_kernel("1", notebook="sales", tools=[])
-    catalog.set_away("2", "It is being restarted.")
-    for name, error in (("drop", ToolGone), ("restart", KernelGone)):
-        with pytest.raises(error):
+    catalog.remove_kernel("2", LEFT)
+    for name in ("drop", "restart"):
+        with pytest.raises(ToolGone):
             tools.find(callers[name], name)
         with pytest.raises(UnknownTool):
             tools.find(callers["say"], name)
@@ -137,13 +139,13 @@ def test_a_tool_that_could_not_be_called_when_it_was_there_was_never_there(catal
     tools, who = PermittedTools(catalog), caller(read_only=True)
     tools.list_entries(who)
     catalog.set_kernel("1", notebook="sales", tools=[])
-    catalog.set_away("2", "It is being restarted.")
+    catalog.remove_kernel("2", LEFT)
     with pytest.raises(ToolGone):
         tools.find(who, "sales_top")
     for name in ("drop", "sales.drop", "sales_drop", "restart", "ops_restart"):
         with pytest.raises(UnknownTool) as error:
             tools.find(who, name)
-        assert "restarted" not in str(error.value)
+        assert "shut down" not in str(error.value)
 
 
 def test_a_renamed_tool_does_not_tell_a_name_that_is_hidden(catalog):
@@ -159,9 +161,8 @@ def test_a_renamed_tool_does_not_tell_a_name_that_is_hidden(catalog):
     assert "tell" not in str(error.value)
 
 
-def test_what_is_remembered_of_tools_that_have_gone_is_bounded(catalog, monkeypatch):
-    monkeypatch.setattr(permitted_tools, "MAX_PAST_NAMES", 10)
-    tools, who = PermittedTools(catalog), caller(tools=("t*",))
+def test_what_is_remembered_of_tools_that_have_gone_is_bounded(catalog):
+    tools, who = PermittedTools(catalog, max_past_names=10), caller(tools=("t*",))
     for number in range(100):
         catalog.set_kernel("1", notebook="sales", tools=[info(f"t{number}")])
         tools.list_entries(who)

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_notebook.bridge.access import caller_limits
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.caller_limits import RateLimits
 
@@ -28,8 +27,8 @@ class Clock:
         return self.now
 
 
-def limit(clock, *, per_caller=10**9, in_all=10**9):
-    return RateLimits("calls", per_caller=per_caller, in_all=in_all, clock=clock)
+def limit(clock, *, per_caller=10**9, in_all=10**9, **options):
+    return RateLimits("calls", per_caller=per_caller, in_all=in_all, clock=clock, **options)
 
 
 @given(RATES, PAUSES, st.booleans())
@@ -118,10 +117,9 @@ def test_what_is_refused_does_not_count():
     assert {limits.take(user("a")).seconds for _ in range(1_000)} == {1}
 
 
-def test_remembered_callers_are_limited_and_those_with_an_empty_bucket_go_last(monkeypatch):
-    monkeypatch.setattr(caller_limits, "MAX_CALLERS", 3)
+def test_remembered_callers_are_limited_and_those_with_an_empty_bucket_go_last():
     clock = Clock()
-    limits = limit(clock, per_caller=2)
+    limits = limit(clock, per_caller=2, max_callers=3)
     for caller in "aab":
         limits.take(user(caller))
     for number in range(100):

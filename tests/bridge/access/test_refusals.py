@@ -1,17 +1,16 @@
-from mcp_notebook.bridge.access import refusals
 from mcp_notebook.bridge.access.refusals import MAX_REFUSALS_LOGGED, RefusalLog
 
 
-def test_a_flood_of_refused_requests_is_a_few_lines_and_a_number(monkeypatch, caplog):
-    notes = []
-    log = RefusalLog([lambda *note: notes.append(note)])
+def test_a_flood_of_refused_requests_is_a_few_lines_and_a_number(caplog):
+    notes, now = [], [0.0]
+    log = RefusalLog([lambda *note: notes.append(note)], clock=lambda: now[0])
     for port in range(100):
         log.note(("10.0.0.1", port), "the bearer token is wrong")
     lines = list(caplog.messages)
     assert len(lines) == MAX_REFUSALS_LOGGED
     assert lines[0].endswith(" refused a request from 10.0.0.1 port 0: the bearer token is wrong")
     assert lines[-1].endswith("(more in this minute are only counted)")
-    monkeypatch.setattr(refusals, "_REFUSALS_SECONDS", 0)  # the minute is over
+    now[0] = 60.0
     log.note(None, "the bearer token is missing")
     counted, one = caplog.messages[len(lines) :]
     assert counted == f"refused {100 - len(lines)} more requests before that"

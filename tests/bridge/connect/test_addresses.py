@@ -57,11 +57,6 @@ def test_an_address_from_the_browser_leads_to_its_endpoint(text, endpoint):
     assert read_address(text).endpoints[0] == endpoint
 
 
-def test_an_address_that_says_nothing_is_tried_in_both_ways():
-    address = read_address("https://example.org/tools")
-    assert address.endpoints == ("https://example.org/tools/mcp", "https://example.org/tools")
-
-
 def test_a_token_is_taken_out_of_the_address():
     address = read_address("http://localhost:8888/lab?token=geheim&x=1")
     assert address.token == "geheim"
@@ -192,10 +187,6 @@ def test_the_notebook_that_an_address_names(text, notebook):
 )
 def test_the_server_of_a_user_that_an_address_belongs_to(text, server):
     assert find_server(read_address(text).server) == HubServer(*server)
-
-
-def test_a_server_without_a_hub_belongs_to_no_user():
-    assert find_server("http://localhost:8888") is None
 
 
 def test_the_hub_of_a_users_server():

@@ -5,13 +5,13 @@ from contextlib import ExitStack
 
 import anyio
 import anyio.to_thread
-import nbformat
 import pytest
 from clients import text_of
 from forked_command import list_words
 from jupyter_servers import TOKEN, jupyter_server
 from listing import KNOWN, list_tools
 from mcp import Client, StdioServerParameters
+from notebook_files import write_notebook
 from web_stand_ins import web_server
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -34,8 +34,7 @@ class Binder:
     def answer(self, _request):
         home = self.folder / f"server-{len(self.servers)}"
         home.mkdir()
-        cells = [nbformat.v4.new_code_cell(cell) for cell in CELLS]
-        nbformat.write(nbformat.v4.new_notebook(cells=cells), home / "rain.ipynb")
+        write_notebook(home / "rain.ipynb", *CELLS)
         server = self._stack.enter_context(jupyter_server(home))
         self.servers.append(server)
         events = [

@@ -1,35 +1,9 @@
 import sys
 
-import keyring
 import pytest
 
 from mcp_notebook.bridge.connect.credentials import Credentials, TokenSource
-from mcp_notebook.errors import MissingLibrary, TokenError
-
-KEYRING = """
-from keyring.backend import KeyringBackend
-
-class Keyring(KeyringBackend):
-    priority = 1
-
-    def get_password(self, service, name):
-        return {("mcp_notebook", "hub"): "geheim"}.get((service, name))
-
-    def set_password(self, service, name, password):
-        raise NotImplementedError
-"""
-
-
-@pytest.fixture
-def entries(tmp_path, monkeypatch):
-    """A keyring of the tests in place of the system's."""
-    (tmp_path / "keyring_of_tests.py").write_text(KEYRING, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    before = keyring.get_keyring()
-    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring_of_tests.Keyring")
-    keyring.core.init_backend()
-    yield
-    keyring.set_keyring(before)
+from mcp_notebook.errors import TokenError
 
 
 def test_a_file_has_the_token(tmp_path):
@@ -60,19 +34,6 @@ def test_a_variable_has_the_token():
     assert credentials.token == "geheim"
     with pytest.raises(TokenError, match="HUB_TOKEN is not set"):
         TokenSource("env:HUB_TOKEN").read({})
-
-
-@pytest.mark.usefixtures("entries")
-def test_a_keyring_has_the_token():
-    assert TokenSource("keyring:hub").read().token == "geheim"
-    with pytest.raises(TokenError, match="keyring set mcp_notebook other"):
-        TokenSource("keyring:other").read()
-
-
-def test_a_keyring_needs_its_library(monkeypatch):
-    monkeypatch.setitem(sys.modules, "keyring", None)
-    with pytest.raises(MissingLibrary, match="the extra 'keyring' of mcp-notebook"):
-        TokenSource("keyring:hub").read()
 
 
 def test_without_a_source_there_is_none():

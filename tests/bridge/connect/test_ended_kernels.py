@@ -3,13 +3,13 @@
 from contextlib import asynccontextmanager
 
 import anyio.to_thread
-import nbformat
 import pytest
 from clients import text_of
 from forked_command import list_words
 from jupyter_servers import TOKEN, jupyter_server
 from listing import KNOWN, list_tools
 from mcp import Client, StdioServerParameters
+from notebook_files import write_notebook
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -23,8 +23,7 @@ CELLS = (
 @pytest.fixture
 def jupyter(home):
     """A Jupyter Server with a notebook that nobody has open."""
-    cells = [nbformat.v4.new_code_cell(cell) for cell in CELLS]
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), home / "rain.ipynb")
+    write_notebook(home / "rain.ipynb", *CELLS)
     with jupyter_server(home) as server:
         yield server
 

@@ -60,11 +60,6 @@ async def test_a_server_of_an_older_protocol_is_found_wherever_it_is():
         assert await find(f"{url}/tools") == f"{url}/tools"
 
 
-async def test_a_slash_that_a_server_adds_is_followed():
-    with server({"/x/mcp": (307, {"Location": "/x/mcp/"}, ""), "/x/mcp/": NO_SESSION}) as url:
-        assert await find(f"{url}/x/mcp") == f"{url}/x/mcp/"
-
-
 async def test_a_jupyter_server_without_mcp_is_told_what_to_install():
     version = (200, JSON, json.dumps({"version": "2.17.0"}))
     with server({"/base/api": version}) as url:
@@ -88,11 +83,6 @@ async def test_a_hub_that_wants_a_login_says_where_tokens_are_made(location):
         assert f"{url}/hub/token" in text
 
 
-async def test_a_hub_whose_server_does_not_run_says_where_to_start_it():
-    with server({"/user/x/mcp": (424, JSON, '{"message": "not running"}')}) as url:
-        assert f"Start it in the browser, at {url}/hub/home" in await explain(f"{url}/user/x/lab")
-
-
 @pytest.mark.parametrize("reply", [(403, {}, "<html>"), (302, {"Location": "/hub/user/x/mcp"}, "")])
 async def test_a_hub_that_answers_in_place_of_a_server_says_where_to_start_it(reply):
     def answer(request):
@@ -102,33 +92,15 @@ async def test_a_hub_that_answers_in_place_of_a_server_says_where_to_start_it(re
         assert f"Start it in the browser, at {url}/hub/home" in await explain(f"{url}/user/x/lab")
 
 
-async def test_a_server_that_is_starting_may_be_asked_later():
-    with server({"/mcp": (503, {}, "")}) as url:
-        assert "status 503" in await explain(url, kind=Unreachable)
-
-
 async def test_another_address_is_not_followed():
     with server({"/mcp": (302, {"Location": "https://other.example/mcp?secret=1"}, "")}) as url:
         text = await explain(f"{url}/mcp")
         assert "redirects to https://other.example/mcp. If you trust that address" in text
 
 
-async def test_a_status_that_means_nothing_is_told():
-    with server({"/mcp": (418, {}, "")}) as url:
-        text = await explain(f"{url}/mcp")
-        assert "cannot be used (status 418). This is not an MCP endpoint" in text
-
-
 async def test_a_connection_that_is_closed_is_told():
     with server({"/mcp": (None, {}, "")}) as url:
         assert "was lost before the answer" in await explain(f"{url}/mcp", kind=ConnectionLost)
-
-
-async def test_a_port_at_which_nothing_listens():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    text = await explain(f"http://127.0.0.1:{port}/mcp", kind=Unreachable)
-    assert "the connection was refused" in text
 
 
 async def test_a_name_that_is_not_known():

@@ -59,18 +59,6 @@ def test_the_error_for_an_invalid_line_gives_the_reason(line, reason):
         read_line(line, MOST)
 
 
-def test_what_a_server_sends_on_several_lines_becomes_one():
-    pretty = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"a": "\ud800"}}, indent=2)
-    message = read_body(pretty.encode())
-    assert b"\n" not in message.body
-    assert json.loads(message.body) == json.loads(pretty)
-
-
-@pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"message":"x"}', b"[" * 100_000])
-def test_an_invalid_message_is_none(body):
-    assert read_body(body) is None
-
-
 def test_an_answer_gets_the_id_of_its_request():
     answer = make_error(None, "No.")
     assert json.loads(replace_id(answer, 7).body)["id"] == 7

@@ -116,23 +116,11 @@ async def test_a_server_that_its_hub_has_stopped_meanwhile_is_not_blamed_on_the_
     assert "does not accept the token" in answer["error"]["message"]
 
 
-async def test_an_error_of_the_server_keeps_its_code_and_gets_the_id(talk):
-    error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32022, "message": "No."}}
-    (answer,) = await talk(lambda _request: (400, JSON, json.dumps(error)), request(number="a"))
-    assert answer == error | {"id": "a"}
-
-
 async def test_a_list_that_gets_lost_is_asked_for_again(talk, monkeypatch):
     monkeypatch.setattr(relay_module, "RETRY_LIMIT", TIMEOUT)
     answers = [(None, {}, ""), (503, {}, ""), (200, JSON, '{"jsonrpc":"2.0","id":1,"result":{}}')]
     (answer,) = await talk(lambda _request: answers.pop(0), request("tools/list"))
     assert answer["result"] == {}
-
-
-async def test_an_answer_on_several_lines_becomes_one(talk):
-    body = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"a": [1, 2]}}, indent=2)
-    (answer,) = await talk(lambda _request: (200, JSON, body), request())
-    assert answer["result"] == {"a": [1, 2]}
 
 
 async def test_a_question_that_came_with_a_lost_call_is_taken_back(talk):
@@ -145,29 +133,6 @@ async def test_a_question_that_came_with_a_lost_call_is_taken_back(talk):
         None,
     ]
     assert heard[1]["params"]["requestId"] == "q"
-
-
-async def test_a_subscription_that_the_server_does_not_take_is_answered(talk):
-    error = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "No."}}
-    (answer,) = await talk(
-        lambda _request: (404, JSON, json.dumps(error)), request("subscriptions/listen")
-    )
-    assert answer == error
-
-
-async def test_a_cancel_of_an_unknown_request_is_ignored(talk):
-    cancel = {"method": "notifications/cancelled", "params": {"requestId": [9]}}
-    other = {"method": "notifications/cancelled", "params": {"requestId": 9, "_meta": META}}
-    ok = (200, JSON, '{"jsonrpc":"2.0","id":1,"result":{}}')
-    asked = []
-
-    def answer(request):
-        asked.append(json.loads(request.body)["method"])
-        return ok
-
-    (heard,) = await talk(answer, cancel, other, request())
-    assert heard["id"] == 1
-    assert asked == ["tools/call"]
 
 
 async def test_a_call_whose_headers_are_not_known_is_made_again_with_them(talk):
@@ -194,16 +159,6 @@ async def test_a_call_whose_headers_are_not_known_is_made_again_with_them(talk):
         ("tools/list", None),
         ("tools/call", "EU"),
     ]
-
-
-async def test_headers_that_stay_wrong_are_the_answer(talk):
-    def answer(incoming):
-        error = {"code": -32020, "message": "Header mismatch"}
-        number = json.loads(incoming.body)["id"]
-        return 400, JSON, json.dumps({"jsonrpc": "2.0", "id": number, "error": error})
-
-    (heard,) = await talk(answer, request())
-    assert heard["error"]["code"] == -32020
 
 
 OTHER_IDS = [2, "1", "other", -1, None]

@@ -264,20 +264,6 @@ async def test_a_connection_that_is_lost_during_the_start_is_not_said_to_have_ru
     assert (await talk.lines.hear())["error"]["message"] == "The connection is lost."
 
 
-async def test_a_call_that_ran_when_the_server_ended_is_not_repeated_and_says_why(talk):
-    talk.server.ends_with_call = True
-    with anyio.fail_after(5):
-        talk.lines.ask(1)
-        error = (await talk.lines.hear())["error"]["message"]
-    assert "is not running" in error
-    assert "The next request tries to start it." in error
-    assert "'top' may have run" in error
-    assert not talk.restarts
-    talk.lines.ask(2)
-    assert "result" in await talk.lines.hear()
-    assert talk.server.heard == ["tools/call"] * 2
-
-
 async def test_a_call_whose_server_has_gone_without_a_word_ends_within_seconds(talk, monkeypatch):
     """The proxy of a JupyterHub keeps its client's connection open."""
     monkeypatch.setattr(relay_module, "LOOK_INTERVAL", 0.05)

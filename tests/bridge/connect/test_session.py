@@ -7,8 +7,6 @@ import anyio
 import pytest
 from clients import COMMAND, Changes, http_bridge, text_of
 from live import TIMEOUT, find_free_port
-from mcp.shared.exceptions import MCPError
-from watchfiles import awatch
 
 pytestmark = pytest.mark.anyio
 
@@ -56,25 +54,3 @@ async def test_a_bridge_that_comes_back_has_its_client_again_which_lists_anew(
                 assert text_of(await client.call_tool("add", {"a": 2})) == "3"
                 await changes.wait()
                 assert "add" in [tool.name for tool in (await client.list_tools()).tools]
-
-
-@pytest.mark.parametrize("era", ["legacy", pytest.param("auto", marks=pytest.mark.slow)])
-async def test_a_call_that_the_bridge_takes_with_it_is_an_error_that_says_so(
-    sales, port, era, connect_to
-):
-    url = f"http://127.0.0.1:{port}/mcp"
-    sleeps = sales.home / "sleeps"
-    sleeps.unlink(missing_ok=True)
-    with bridge_at(sales.home, port) as served:
-        async with connect_to(url, era) as client, anyio.create_task_group() as tasks:
-
-            async def call():
-                with pytest.raises(MCPError, match=r"connection to http.*'sleep' may have run"):
-                    await client.call_tool("sleep", {"seconds": 600})
-
-            tasks.start_soon(call)
-            with anyio.fail_after(TIMEOUT):
-                async for _ in awatch(sleeps.parent, rust_timeout=100, yield_on_timeout=True):
-                    if sleeps.exists():
-                        break
-            await end(served, signal.SIGKILL)

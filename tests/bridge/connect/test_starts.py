@@ -131,11 +131,6 @@ async def test_a_server_is_started_and_its_progress_told(hub):
     assert hub.asked == [SERVER, PROGRESS]
 
 
-async def test_a_named_server_is_started(hub):
-    hub.api["POST /hub/api/users/ada/servers/second%20one"] = (201, {}, "")
-    await start(hub, name="second%20one")
-
-
 @pytest.mark.parametrize("first", [[], [(202, {}, "")] * 2])
 async def test_a_server_whose_progress_the_token_may_not_see_is_waited_for(hub, first):
     hub.api |= {SERVER: [*first, RUNNING], PROGRESS: (403, JSON, "{}")}
@@ -257,13 +252,6 @@ async def test_a_server_that_has_gone_while_it_opens_a_notebook_is_told(hub, mon
         hub.lives.set()
 
 
-async def test_a_server_that_died_without_the_hub_knowing_it_is_started(hub):
-    hub.proxy = (503, {}, "<html>")
-    hub.api |= {SERVER: (201, {}, "")}
-    url, _ = await find(hub)
-    assert url == f"{hub.url}/user/ada/mcp/rain.ipynb"
-
-
 async def test_an_address_that_is_not_reached_starts_nothing(hub):
     told = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -274,16 +262,6 @@ async def test_an_address_that_is_not_reached_starts_nothing(hub):
         with refused("cannot be reached: the connection was refused"):
             await found.find(told.append)
     assert not told
-
-
-async def test_an_address_of_a_server_that_is_no_hub_is_told(hub):
-    hub.runs = True
-    with web_server(lambda _request: (404, {}, "<h1>Not here</h1>")) as url:
-        address = read_address(f"{url}/user/ada/lab")
-        async with open_http() as http:
-            found = Starter(http, address, ADA, home=None, run=False, insecure=False)
-            with refused("is not an MCP endpoint. Check the address"):
-                await found.find(print)
 
 
 async def test_a_server_that_may_not_be_started_is_told_with_how_to_start_it(hub):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from notebook_files import write_notebook
 
 from mcp_notebook.bridge.headless import bundle
 from mcp_notebook.bridge.headless.bundle import write_bundle
@@ -17,12 +18,7 @@ BLOCK = '# /// script\n# dependencies = ["acme"]\n# ///'
 
 
 def _write(folder, *cells, **metadata):
-    notebook = nbformat.v4.new_notebook(
-        cells=[nbformat.v4.new_code_cell(cell) for cell in cells], metadata=metadata
-    )
-    path = folder / "Sales 2015.ipynb"
-    nbformat.write(notebook, path)
-    return path
+    return write_notebook(folder / "Sales 2015.ipynb", *cells, **metadata)
 
 
 async def _refuse(path, settings, include=()):
@@ -88,3 +84,71 @@ def test_the_manifest_names_the_script_the_tools_and_the_author(folder):
     assert manifest["author"] == {"name": "Ada"}
     assert manifest["tools"] == tools
     assert manifest["server"]["mcp_config"]["args"][-1] == "${__dirname}/server.py"
+
+
+@pytest.mark.parametrize(
+    ("link", "target", "said"),
+    [
+        ("data/key", "../../id_rsa", "which is outside"),
+        ("data/all", "../..", "which is outside"),
+        ("data/deep/key", "../../../id_rsa", "which is outside"),
+        ("data/key", "../.env", "which is hidden"),
+        ("data/key", "../.git/config", "which is hidden"),
+        ("data/loop", ".", "which contains the link itself"),
+        ("data/gone", "nowhere", "which does not exist"),
+    ],
+)
+async def test_a_link_below_a_folder_packs_nothing_that_was_not_named(  # noqa: PLR0913, PLR0917
+    folder, settings, monkeypatch, link, target, said
+):
+    monkeypatch.setenv("UV", "/bin/true")
+    (folder.parent / "id_rsa").write_text("secret", encoding="utf-8")
+    (folder / ".env").write_text("secret", encoding="utf-8")
+    (folder / ".git").mkdir()
+    (folder / ".git" / "config").write_text("secret", encoding="utf-8")
+    (folder / "data" / "deep").mkdir(parents=True)
+    (folder / link).symlink_to(target)
+    problem = await _refuse(_write(folder, BLOCK), settings, [Path("data")])
+    assert f"--include data: the link {link} leads to " in problem
+    assert said in problem
+
+
+def test_a_link_to_another_file_of_the_notebooks_folder_is_packed_as_that_file(folder, tmp_path):
+    path = _write(folder, BLOCK)
+    (folder / "data").mkdir()
+    (folder / "b.csv").write_text("b", encoding="utf-8")
+    (folder / "data" / "latest.csv").symlink_to("../b.csv")
+    bundle._copy(path, json.loads(path.read_text("utf-8")), [Path("data")], tmp_path)
+    copy = tmp_path / "data" / "latest.csv"
+    assert (copy.read_text("utf-8"), copy.is_symlink()) == ("b", False)
+
+
+def test_hidden_files_are_packed_only_if_they_are_named(folder, tmp_path, capsys):
+    path = _write(folder, BLOCK)
+    for name in ("data/a.csv", "data/.env", "data/.git/config", ".streamlit/config", ".netrc"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("x", encoding="utf-8")
+    document = json.loads(path.read_text("utf-8"))
+    include = [Path("data"), Path(".streamlit"), Path("data/.git/config")]
+    bundle._copy(path, document, include, tmp_path)
+    packed = {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*") if file.is_file()}
+    assert packed == {path.name, "data/a.csv", "data/.git/config", ".streamlit/config"}
+    said = capsys.readouterr().err
+    assert "Hidden files were left out: data/.env, data/.git. --include adds one" in said
+
+
+def test_outputs_are_packed_only_of_a_notebook_that_is_named(folder, tmp_path):
+    output = nbformat.v4.new_output("stream", text="secret")
+    cell = nbformat.v4.new_code_cell("print(1)", outputs=[output], execution_count=3)
+    notebook = nbformat.v4.new_notebook(cells=[cell], metadata={"widgets": {"state": "secret"}})
+    for name in ("main.ipynb", "more/other.ipynb", "more/kept.ipynb"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        nbformat.write(notebook, folder / name)
+    path = folder / "main.ipynb"
+    document = json.loads(path.read_text("utf-8"))
+    bundle._copy(path, document, [Path("more"), Path("more/kept.ipynb")], tmp_path)
+    for name, is_kept in (("main", False), ("more/other", False), ("more/kept", True)):
+        assert ("secret" in (tmp_path / f"{name}.ipynb").read_text("utf-8")) == is_kept
+    assert nbformat.read(tmp_path / "main.ipynb", as_version=4).cells[0].source == "print(1)"
+    bundle._copy(path, json.loads(path.read_text("utf-8")), [Path("main.ipynb")], tmp_path)
+    assert "secret" in (tmp_path / "main.ipynb").read_text("utf-8")

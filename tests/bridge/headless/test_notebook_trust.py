@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from copy import deepcopy
 from pathlib import Path
 
 import nbformat
@@ -61,6 +62,26 @@ def test_a_notebook_is_trusted_when_it_is_signed_and_until_it_changes(home, data
     sign(path, data)
     assert reason(path) is None
     path.write_text(path.read_text().replace("1 + 1", "1 + 2"), encoding="utf-8")
+    assert reason(path) == "Jupyter has not signed its present content"
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_outputs_of_all_kinds_belong_to_what_is_signed(home, data, version):
+    new = nbformat.v4
+    shown = {"application/json": {"b": [1.5, None, True], "a": "ä"}, "text/html": ["<b>\n", "</b>"]}
+    outputs = [
+        new.new_output("stream", text=["1\n", "2"]),
+        new.new_output("display_data", shown, metadata={"z": 1, "c": {}}),
+        new.new_output("execute_result", {"text/plain": "3"}, execution_count=4),
+        new.new_output("error", ename="E", evalue="e", traceback=["a", "b"]),
+    ]
+    cells = [new.new_code_cell("1", outputs=outputs), new.new_markdown_cell("x")]
+    cells.append(new.new_code_cell("2", outputs=deepcopy(outputs[:1])))
+    path = home / "outputs.ipynb"
+    nbformat.write(nbformat.convert(new.new_notebook(cells=cells), version), path, version=version)
+    sign(path, data)
+    assert reason(path) is None
+    path.write_text(path.read_text().replace('"2"', '"5"'), encoding="utf-8")
     assert reason(path) == "Jupyter has not signed its present content"
 
 
@@ -192,7 +213,7 @@ async def test_a_notebook_that_is_not_trusted_is_told_before_it_runs(home, data,
     assert (
         f"{path} is not trusted (Jupyter has not signed any here), and its code runs with your "
         f"rights. Trust it with `jupyter trust '{path}'`, or refuse untrusted notebooks with "
-        "--trusted-only.\n"
+        "MCP_NOTEBOOK_TRUSTED_ONLY=1.\n"
     ) in before
     sign(path, data)
     await _run(path, Settings(home=home / "state", trusted_only=True))

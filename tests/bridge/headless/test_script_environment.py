@@ -5,6 +5,7 @@ from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
+from notebook_files import write_notebook
 
 from mcp_notebook.bridge.headless import script_environment
 from mcp_notebook.bridge.headless.early_kernel import launch_early
@@ -22,39 +23,12 @@ PATH = Path("sums.ipynb")
 
 
 def _write(folder, *cells):
-    made = [
-        {
-            "cell_type": "code",
-            "source": cell,
-            "metadata": {},
-            "outputs": [],
-            "execution_count": None,
-        }
-        for cell in cells
-    ]
-    path = folder / PATH
-    document = {"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": made}
-    path.write_text(json.dumps(document), encoding="utf-8")
-    return path
+    return write_notebook(folder / PATH, *cells)
 
 
 @pytest.mark.parametrize("cell", [BLOCK, f"{BLOCK}\nimport acme", f"%reset -f\n\n{BLOCK}\n"])
 def test_the_block_is_found_in_any_code_cell(cell):
     assert find_block(PATH, [LOAD, cell, ADD]) == BLOCK
-
-
-@pytest.mark.parametrize(
-    "cell",
-    [
-        "# /// pyproject\n# a = 1\n# ///",
-        "# /// script\n# dependencies = []",
-        "# /// script\nimport acme\n# ///",
-        "    # /// script\n    # a = 1\n    # ///",
-        'text = """# /// script"""',
-    ],
-)
-def test_what_is_not_a_script_block_is_ignored(cell):
-    assert find_block(PATH, [cell]) is None
 
 
 def test_a_second_block_is_an_error():

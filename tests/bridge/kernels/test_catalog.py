@@ -1,4 +1,3 @@
-import math
 import re
 import time
 
@@ -9,8 +8,8 @@ from hypothesis import strategies as st
 from mcp_notebook import meta_keys
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.discovery.departures import KEEP
-from mcp_notebook.errors import AmbiguousTool, KernelGone, OtherKind, ToolGone, UnknownTool
-from mcp_notebook.text.missing_tools import RESERVED_NAMES, DroppedTool, MissingTool
+from mcp_notebook.errors import AmbiguousTool, OtherKind, ToolGone, UnknownTool
+from mcp_notebook.text.missing_tools import DroppedTool, MissingTool
 from mcp_notebook.wire import messages
 
 VALID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -45,38 +44,6 @@ def test_tools_of_a_higher_priority_come_first_over_all_kernels():
     catalog.set_kernel("1", notebook="a", tools=[*tools("plain"), *prioritised(low=-1, high=2)])
     catalog.set_kernel("2", notebook="b", tools=prioritised(highest=2.5, also_high=2, none="9"))
     assert served(catalog) == ["highest", "high", "also_high", "plain", "none", "low"]
-
-
-@pytest.mark.parametrize("priority", [10**400, -(10**400), math.inf, math.nan])
-def test_a_priority_that_cannot_be_compared_counts_as_none(priority):
-    catalog = Catalog()
-    odd = messages.ToolInfo(name="odd", input_schema={}, meta={meta_keys.PRIORITY: priority})
-    catalog.set_kernel("1", notebook="a", tools=[*tools("first"), odd, *tools("last")])
-    assert served(catalog) == ["first", "odd", "last"]
-
-
-def test_a_kernel_without_tools_keeps_its_place_and_its_name():
-    catalog = Catalog()
-    assert not catalog.set_kernel("1", notebook="sales", tools=[])
-    catalog.set_kernel("2", notebook="sales", tools=tools("f"))
-    catalog.set_kernel("1", notebook="sales", tools=tools("f"))
-    assert served(catalog) == ["sales_f", "sales-2_f"]
-
-
-def test_the_tools_of_a_kernel_that_is_away_are_not_listed_and_keep_their_names():
-    catalog = Catalog()
-    catalog.set_kernel("1", notebook="sales", tools=tools("f", "g"))
-    catalog.set_kernel("2", notebook="stock", tools=tools("f"))
-    assert catalog.set_away("1", "It is being restarted.")
-    assert not catalog.set_away("1", "It is still being restarted.")
-    assert not catalog.set_away("no such kernel", "It is nowhere.")
-    assert served(catalog) == ["stock_f"]
-    for name in ("g", "sales_f", "sales_g", "sales.g"):
-        with pytest.raises(KernelGone, match="still being restarted"):
-            catalog.find(name)
-    assert catalog.set_kernel("1", notebook="sales", tools=tools("f", "g"))
-    assert served(catalog) == ["sales_f", "g", "stock_f"]
-    assert catalog.find("sales_f").kernel_id == "1"
 
 
 def test_a_change_is_told_only_when_clients_can_see_it():
@@ -303,12 +270,6 @@ def missing_in(catalog):
     return [str(tool) for tool in catalog.list_missing_tools()]
 
 
-def test_tools_under_their_own_names_are_not_missing():
-    catalog = Catalog()
-    catalog.set_kernel("1", notebook="sales", tools=tools("a", "b"))
-    assert missing_in(catalog) == []
-
-
 def test_a_name_that_two_notebooks_have_is_explained_for_both():
     catalog = Catalog()
     catalog.set_kernel("1", notebook="sales", tools=tools("top", "other"))
@@ -328,34 +289,12 @@ def test_a_name_of_the_meta_tools_is_explained(reserved):
     assert "(listed as sales_call_notebook_tool): A bridge that runs with --meta-tools" in text
 
 
-@pytest.mark.parametrize("name", RESERVED_NAMES)
-def test_each_name_that_a_bridge_may_reserve_is_explained(name):
-    catalog = Catalog()
-    catalog.set_kernel("1", notebook="sales", tools=tools(name))
-    (text,) = missing_in(catalog)
-    assert text.startswith(f"sales: {name} (listed as sales_{name}): ")
-    assert "its own tool" in text
-
-
 def test_a_name_that_clients_do_not_accept_is_explained():
     catalog = Catalog()
     catalog.set_kernel("1", notebook="sales", tools=tools("what?", "x" * 65))
     first, second = missing_in(catalog)
     assert "sales: what? (listed as what_): Clients accept tool names of at most 64" in first
     assert f"(listed as {'x' * 64}): Clients accept" in second
-
-
-def test_a_kernel_that_is_away_is_explained_until_it_returns():
-    catalog = Catalog()
-    catalog.set_kernel(
-        "1", notebook="sales", tools=tools("top"), missing={"old": dropped("It went.")}
-    )
-    catalog.set_away("1", "It is being restarted.")
-    assert missing_in(catalog) == [
-        "sales (not listed): It is being restarted. Its tools keep their names."
-    ]
-    catalog.set_kernel("1", notebook="sales", tools=tools("top"))
-    assert missing_in(catalog) == []
 
 
 def test_dropped_tools_are_explained_until_they_return_although_no_client_sees_a_change():
@@ -393,7 +332,7 @@ def test_clients_are_told_when_a_related_tool_comes_or_goes():
     catalog.set_kernel("1", notebook="a", tools=[related("f", "other")])
     assert catalog.set_kernel("2", notebook="b", tools=tools("other"))
     assert catalog.entries()[0].tool.description == "Do.\n\nSee also: other."
-    assert catalog.set_away("2", "restarts")
+    assert catalog.remove_kernel("2")
     assert catalog.entries()[0].tool.description == "Do."
 
 
@@ -440,29 +379,6 @@ def test_a_tool_that_was_dropped_before_the_bridge_came_is_explained_for_some_mi
         catalog.find("stock.top")
 
 
-def test_a_tool_that_was_renamed_twice_is_called_by_its_last_name_in_the_list():
-    catalog = Catalog()
-    for version in (1, 2):
-        missing = {
-            f"v{number}": DroppedTool("It went.", time.time(), new_name=f"v{version}")
-            for number in range(1, version)
-        }
-        described = [related(f"v{version}", "nothing")]
-        catalog.set_kernel("1", notebook="sales", tools=described, missing=missing)
-    catalog.set_kernel("2", notebook="costs", tools=tools("v3"))
-    missing = {name: DroppedTool("It went.", time.time(), new_name="v3") for name in ("v1", "v2")}
-    catalog.set_kernel("1", notebook="sales", tools=tools("v3"), missing=missing)
-    for name in ("v1", "v2", "sales_v1"):
-        assert re.search(f"It was renamed {AT} Call 'sales_v3' instead.", gone(catalog, name))
-
-
-def test_a_tool_that_went_without_a_reason_was_removed():
-    catalog = Catalog()
-    catalog.set_kernel("1", notebook="sales", tools=tools("top"))
-    catalog.set_kernel("1", notebook="sales", tools=[])
-    assert re.search(f"The notebook removed it {AT} Run its cell again", gone(catalog, "top"))
-
-
 def test_a_tool_in_whose_place_another_of_its_kind_came_was_renamed():
     catalog = Catalog()
     catalog.set_kernel("1", notebook="sales", tools=tools("top", "low", description="Best."))
@@ -505,20 +421,6 @@ def test_the_tools_of_a_kernel_that_left_are_explained_for_each():
     assert gone(catalog, "sales.top").endswith("It crashed. Restart it.")
     catalog.set_kernel("2", notebook="stock", tools=tools("top"))
     assert catalog.find("top").kernel_id == "2"
-
-
-def test_a_kernel_that_never_had_tools_is_not_remembered():
-    catalog = Catalog()
-    catalog.set_kernel("1", notebook="sales", tools=[])
-    catalog.remove_kernel("1")
-    with pytest.raises(UnknownTool):
-        catalog.find("sales.top")
-
-
-def test_a_tool_under_its_own_name_is_not_mentioned():
-    catalog = Catalog()
-    catalog.set_kernel("k", notebook="sales", tools=tools("rain", "snow"))
-    assert catalog.find_listed_names() == {}
 
 
 def test_both_notebooks_that_have_a_tool_of_one_name_are_told_why_and_what_to_do():

@@ -38,16 +38,6 @@ def test_a_former_tool_is_explained_for_some_minutes(former, clock):
     assert len(former) == 0
 
 
-def test_a_name_that_is_lost_again_is_remembered_anew(former, clock):
-    former.remember("top", "k", explain("top"))
-    former.remember("best", "k", explain("best"))
-    clock.now += KEEP - 1
-    former.remember("top", "k", explain("top", "It left again."))
-    clock.now += 1
-    assert former.find("top") == explain("top", "It left again.")
-    assert former.find("best") is None
-
-
 def test_the_oldest_names_are_forgotten_if_there_are_too_many(former, monkeypatch):
     monkeypatch.setattr(former_tools, "MAX_NAMES", 3)
     for name in "abcde":

@@ -8,7 +8,7 @@ import os
 
 import anyio
 import pytest
-from kernel_stand_ins import keeping, peer, welcome
+from kernel_stand_ins import keeping, peer
 from live import TIMEOUT
 
 from mcp_notebook.bridge.kernels import kernel_requests
@@ -35,13 +35,13 @@ def sent():
 @pytest.fixture
 def requests(sent):
     requests = KernelRequests("sales", iter(range(1, 9)).__next__, sent.append)
-    requests.has_tasks = True
+    requests.is_open = True
     return requests
 
 
 async def start(requests, uri="notebook://k/1"):
     """Ask for a resource, and return the task that waits for it."""
-    requests.has_resources = True
+    requests.is_open = True
     task = asyncio.ensure_future(requests.read_resource(uri))
     await anyio.wait_all_tasks_blocked()
     return task
@@ -65,17 +65,24 @@ async def test_a_request_without_a_reply_ends_in_time_and_what_comes_late_is_ign
     with pytest.raises(ResourceFailed, match="time limit"):
         await (await start(requests))
     requests.take(messages.Contents(id=1, error="late"), [])
-    assert len(sent) == 1
+    assert sent[1:] == [messages.EndRead(id=1)]
 
 
-async def test_nothing_is_said_of_a_request_that_nobody_waits_for_unless_people_see_it(
-    requests, sent
-):
-    request = await start(requests)
-    request.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await request
-    assert len(sent) == 1
+@pytest.mark.parametrize("how", ["cancelled", "late"])
+async def test_a_kernel_is_told_that_a_read_is_no_longer_wanted(requests, sent, monkeypatch, how):
+    if how == "late":
+        monkeypatch.setattr(kernel_requests, "READ_LIMIT", 0.01)
+    read = await start(requests)
+    if how == "cancelled":
+        read.cancel()
+    with pytest.raises((asyncio.CancelledError, ResourceFailed)):
+        await read
+    assert sent[1:] == [messages.EndRead(id=sent[0].id)]
+    answered = await start(requests)
+    requests.take(messages.Contents(id=sent[-1].id, error="no"), [])
+    with pytest.raises(ResourceFailed, match="no"):
+        await answered
+    assert len(sent) == 3
 
 
 async def test_requests_for_resources_can_be_ended_alone_and_end_once(requests):
@@ -95,20 +102,10 @@ async def test_requests_for_resources_can_be_ended_alone_and_end_once(requests):
 
 
 @on_unix
-async def test_a_kernel_that_is_too_old_for_resources_is_not_asked_for_them(home):
-    async with peer(home, welcome("a")) as old, Links(Catalog(), on_change=int) as links:
-        await links.connect(old.record)
-        assert await links.open_links[0].requests.list_resources(0, 10) == []
-        with pytest.raises(KernelGone, match="has no resources"):
-            await links.read_resource(f"notebook://{old.record.id}/1/a.csv")
-        assert [type(message) for message in old.heard] == [messages.Hello]
-
-
-@on_unix
 async def test_a_kernel_that_does_not_answer_in_time_is_said_to_have_nothing(home, monkeypatch):
     monkeypatch.setattr(kernel_requests, "LIST_LIMIT", 0.05)
     monkeypatch.setattr(kernel_requests, "READ_LIMIT", 0.05)
-    async with peer(home, keeping("a")) as mute, Links(Catalog(), on_change=int) as links:
+    async with peer(home, keeping("a")) as mute, Links(Catalog()) as links:
         await links.connect(mute.record)
         assert await links.open_links[0].requests.list_resources(0, 10) == []
         with pytest.raises(ResourceFailed, match=r"within 0\.05 s, the time limit"):
@@ -120,7 +117,7 @@ async def test_a_kernel_that_does_not_answer_in_time_is_said_to_have_nothing(hom
 
 @on_unix
 async def test_what_is_asked_of_a_kernel_that_dies_is_answered_at_once(home):
-    async with peer(home, keeping("a")) as dying, Links(Catalog(), on_change=int) as links:
+    async with peer(home, keeping("a")) as dying, Links(Catalog()) as links:
         await links.connect(dying.record)
         (link,) = links.open_links
         uri = f"notebook://{dying.record.id}/1/a.csv"
@@ -142,7 +139,7 @@ async def test_what_is_asked_of_a_kernel_that_dies_is_answered_at_once(home):
 
 @on_unix
 async def test_a_content_that_cannot_be_read_fails_its_request_only(home):
-    async with peer(home, keeping("a")) as odd, Links(Catalog(), on_change=int) as links:
+    async with peer(home, keeping("a")) as odd, Links(Catalog()) as links:
         await links.connect(odd.record)
         with anyio.fail_after(TIMEOUT):
             async with anyio.create_task_group() as tasks:
@@ -206,20 +203,6 @@ async def test_a_request_returns_the_task_with_its_result(
     assert sent == [message]
 
 
-async def test_a_task_that_is_not_there_is_none(requests):
-    assert await replied(requests, requests.find_task("train", "ann")) is None
-
-
-@pytest.mark.parametrize("after", [None, 1])
-async def test_a_kernel_that_does_not_answer_is_not_waited_for_for_ever(
-    requests, monkeypatch, after
-):
-    monkeypatch.setattr(kernel_requests, "TASK_LIMIT", 0.01)
-    monkeypatch.setattr(messages, "MAX_TASK_WAIT", 0.01)
-    with pytest.raises(TimeoutError):
-        await requests.find_task("train", "ann", after=after)
-
-
 async def test_requests_end_with_their_kernel_and_no_more_are_sent(requests, sent):
     async with anyio.create_task_group() as tasks:
 
@@ -270,14 +253,3 @@ async def test_a_cancelled_question_is_withdrawn():
         await question
     assert sent[1:] == [messages.WithdrawConsent(id=1)]
     requests.take(messages.Consent(id=1, decision="once"), [])
-
-
-async def test_questions_end_with_their_kernel():
-    requests = KernelRequests("sales", iter(range(1, 9)).__next__, lambda _: None)
-    requests.can_ask_consent = True
-    question = ask(requests)
-    await anyio.wait_all_tasks_blocked()
-    requests.close("The kernel died.")
-    with pytest.raises(KernelGone, match="died"):
-        await question
-    assert not requests.can_ask_consent

@@ -65,21 +65,6 @@ async def test_a_call_without_a_kernel_raises_the_reason_and_cannot_be_cancelled
         await call.follow(NO_LISTENER)
 
 
-@pytest.mark.parametrize("way", ["cancel", "leave"])
-async def test_a_kept_call_that_is_given_up_with_its_result_says_so_once(call, sent, way):
-    call.is_kept = True
-    call.end(Result())
-    for _ in range(2):
-        call.cancel("too late") if way == "cancel" else call.leave()
-    assert sent == [messages.LeaveCall(id=1)]
-
-
-async def test_leaving_the_block_by_an_error_cancels_the_call_in_the_kernel(call, sent):
-    with pytest.raises(ZeroDivisionError), call.cancel_on_error():
-        raise ZeroDivisionError
-    assert sent == [messages.Cancel(id=1, reason="The client cancelled the call.")]
-
-
 async def test_a_task_is_cancelled_with_its_call_unless_the_client_is_told_of_it(call, sent):
     info = messages.TaskInfo(
         id="t", tool="train", status="working", created=0, updated=0, version=0

@@ -16,22 +16,13 @@ pytestmark = [
     pytest.mark.anyio,
     pytest.mark.skipif(os.name == "nt", reason="the stand-ins listen on Unix sockets"),
 ]
-NEW = structs.replace(welcome(), stops_calls=True)
 
 
 async def test_the_calls_are_those_of_the_welcome(home):
     call = messages.CallInfo(number=3, tool="top", doing="running for 1 s")
-    async with peer(home, structs.replace(NEW, calls=[call])) as kernel:
+    async with peer(home, structs.replace(welcome(), calls=[call])) as kernel:
         assert await list_calls(kernel.record) == [call]
         await kernel.left.wait()
-
-
-async def test_an_older_kernel_is_not_asked(home):
-    async with peer(home, welcome()) as kernel:
-        with pytest.raises(LinkError, match="is too old to stop calls"):
-            await stop_call(kernel.record, 3, "Enough.")
-        await kernel.left.wait()
-    assert len(kernel.heard) == 1
 
 
 @pytest.mark.parametrize(
@@ -43,7 +34,7 @@ async def test_an_older_kernel_is_not_asked(home):
     ],
 )
 async def test_a_kernel_that_leaves_meanwhile_is_one_sentence(home, says, problem):
-    async with peer(home, NEW) as kernel, anyio.create_task_group() as tasks:
+    async with peer(home, welcome()) as kernel, anyio.create_task_group() as tasks:
 
         async def leave():
             while len(kernel.heard) < 2:
@@ -57,26 +48,12 @@ async def test_a_kernel_that_leaves_meanwhile_is_one_sentence(home, says, proble
         with pytest.raises(LinkError, match=problem):
             await stop_call(kernel.record, 3, "Enough.")
     assert kernel.heard[1] == messages.StopCall(
-        id=1, number=3, reason="Enough.", by="you, with `mcp-notebook call --stop`"
+        id=1, number=3, reason="Enough.", by="you, with `mcp-notebook stop`"
     )
 
 
 async def test_a_kernel_that_says_nothing_is_not_waited_for_for_ever(home, monkeypatch):
     monkeypatch.setattr(stop_requests, "STOP_TIMEOUT", 0.05)
-    async with peer(home, NEW) as kernel:
-        with pytest.raises(LinkError, match="`mcp-notebook call --stop` lists the calls"):
+    async with peer(home, welcome()) as kernel:
+        with pytest.raises(LinkError, match="`mcp-notebook stop` lists the calls"):
             await stop_call(kernel.record, 3, "Enough.")
-
-
-async def test_what_else_comes_before_the_answer_is_passed_over(home):
-    answer = messages.CallStopped(id=1, tool="top", state="cancelled")
-    async with peer(home, NEW) as kernel, anyio.create_task_group() as tasks:
-
-        async def say():
-            while len(kernel.heard) < 2:
-                await anyio.lowlevel.checkpoint()
-            kernel.say(messages.Tools(tools=[]))
-            kernel.say(answer)
-
-        tasks.start_soon(say)
-        assert await stop_call(kernel.record, 3, "Enough.") == answer

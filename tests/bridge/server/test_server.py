@@ -1,18 +1,16 @@
 """The MCP server of a bridge, asked by the SDK's client in the same process, in both eras."""
 
 import base64
-import json
 from contextlib import asynccontextmanager
 
 import anyio
 import anyio.lowlevel
 import pytest
 from kernel_stand_ins import peer, welcome
-from linked_servers import linked_client
-from listing import KNOWN, is_unknown, list_tools
+from linked_servers import linked_client, make_server
+from listing import KNOWN, list_tools
 from live import TIMEOUT, kernel_with
 from mcp import Client
-from mcp.shared.exceptions import MCPError
 from mcp_types import (
     AudioContent,
     EmbeddedResource,
@@ -25,13 +23,12 @@ from mcp_types import (
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.declaration import NO_TOOLS
-from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.settings.limits import Limits
 from mcp_notebook.wire import messages
 
 pytestmark = pytest.mark.anyio
 
-ONE = Limits(max_calls=1)
+ONE = Limits(max_caller_calls=1)
 
 TOOLS = """%%mcp_tool
 from mcp_notebook import Audio, Image, Resource, ResourceLink, Result, Text, mcp_tool
@@ -53,15 +50,6 @@ def structured(kind: str):
     value = {"object": {"a": 1}, "list": [1, 2], "null": None}[kind]
     return Result([Text(kind)], structured=value, meta={"com.example/a": 1})
 
-def large(kind: str):
-    "Data that is large, and has no text of its own."
-    return Result(structured={"list": list(range(3_000)), "object": {"a": "x" * 9_000}}[kind])
-
-@mcp_tool(max_result_chars=120_000)
-def long_text():
-    "A text of 110,000 characters."
-    return "x" * 110_000
-
 async def forever():
     "Never ends."
     import asyncio
@@ -80,8 +68,8 @@ def info(name, schema=None, **changed):
 async def listed(catalog, era, **options):
     """Yield a client of a server that has this catalogue and no kernel."""
     async with (
-        Links(catalog, on_change=lambda: None) as links,
-        Client(NotebookServer(catalog, links, **options).mcp, mode=era) as client,
+        Links(catalog) as links,
+        Client(make_server(catalog, links, **options).mcp, mode=era) as client,
     ):
         with anyio.fail_after(TIMEOUT):
             yield client
@@ -115,41 +103,15 @@ async def test_each_kind_of_block_reaches_the_client_as_mcps(sales, era):
 async def test_a_structured_object_is_served_in_each_era(sales, era):
     async with linked_client(sales, era) as client:
         result = await client.call_tool("structured", {"kind": "object"})
-    assert result.structured_content == {"a": 1}
+    assert result.structured_content == {"a": 1, "about_this_result": "object"}
     assert result.meta["com.example/a"] == 1
 
 
-async def test_structured_content_other_than_objects_is_left_out_where_the_era_does_not_know_it(
-    sales, era
-):
+async def test_structured_content_other_than_objects_is_a_property_of_one(sales, era):
     async with linked_client(sales, era) as client:
         result = await client.call_tool("structured", {"kind": "list"})
-    assert result.structured_content == (None if era == "legacy" else [1, 2])
+    assert result.structured_content == {"result": [1, 2], "about_this_result": "list"}
     assert result.content[0].text == "list"
-
-
-async def test_large_data_is_whole_just_once_where_the_era_has_it_structured(sales, era):
-    """The text is brief only for a client that gets the structured content as well."""
-    async with linked_client(sales, era) as client:
-        for kind, whole in (("object", {"a": "x" * 9_000}), ("list", list(range(3_000)))):
-            result = await client.call_tool("large", {"kind": kind})
-            text = result.content[0].text
-            if result.structured_content is None:
-                assert (era, kind) == ("legacy", "list")
-                assert json.loads(text) == whole
-            else:
-                assert result.structured_content == whole
-                assert len(text) <= 5_000
-                assert "left out: the structured content has all of it ...]" in text
-
-
-async def test_a_tool_with_a_larger_budget_uses_it_and_tells_clients_so(sales, era):
-    async with linked_client(sales, era) as client:
-        tools = {tool.name: tool for tool in await list_tools(client)}
-        result = await client.call_tool("long_text", {})
-    assert tools["long_text"].meta == {"anthropic/maxResultSizeChars": 120_000}
-    assert tools["large"].meta is None
-    assert [block.text for block in result.content] == ["x" * 110_000]
 
 
 async def test_a_tool_that_mcp_does_not_take_hides_no_other(era):
@@ -179,13 +141,6 @@ async def test_all_that_a_kernel_says_of_a_tool_is_listed(era):
     assert served.meta["com.example/a"] == [1]
 
 
-async def test_the_list_has_one_page(era):
-    async with listed(Catalog(), era) as client:
-        assert (await client.list_tools()).next_cursor is None
-        with pytest.raises(MCPError, match="Unknown cursor"):
-            await client.list_tools(cursor="2")
-
-
 async def test_the_instructions_say_what_to_do_without_tools(era):
     async with listed(Catalog(), era) as client:
         assert NO_TOOLS in client.instructions
@@ -202,26 +157,6 @@ async def test_the_instructions_say_nothing_of_tools_that_may_still_come(era, ar
 
     async with listed(Catalog(), era, settled=settle) as client:
         assert (NO_TOOLS in client.instructions) == are_known
-
-
-async def test_an_ambiguous_name_is_a_result_that_names_both(era):
-    catalog = Catalog()
-    catalog.set_kernel("1", notebook="sales", tools=[info("top")])
-    catalog.set_kernel("2", notebook="costs", tools=[info("top")])
-    async with listed(catalog, era) as client:
-        result = await client.call_tool("top", {})
-    assert result.is_error
-    assert "sales_top" in result.content[0].text
-    assert "costs_top" in result.content[0].text
-
-
-async def test_an_unknown_name_is_a_result_with_close_names(era):
-    catalog = Catalog()
-    catalog.set_kernel("1", notebook="sales", tools=[info("top")])
-    async with listed(catalog, era) as client:
-        refused = await client.call_tool("tpo", {})
-    assert is_unknown(refused)
-    assert "are: top." in refused.content[0].text
 
 
 async def test_a_kernel_that_went_before_the_call_is_a_result_that_says_so(era):
@@ -244,7 +179,7 @@ async def test_a_call_past_what_a_bridge_carries_is_told_to_come_later(sales, er
         tasks.start_soon(call)
         tasks.start_soon(call)
     (result,) = refused
-    assert "all callers together can have 1 at a time" in result.content[0].text
+    assert "one caller can have 1 at a time" in result.content[0].text
 
 
 async def test_a_call_that_has_ended_leaves_its_place_to_the_next(sales, era):
@@ -269,9 +204,9 @@ async def test_a_call_that_has_ended_leaves_its_place_to_the_next(sales, era):
 
 async def test_a_call_that_comes_while_the_bridge_stops_is_told_so(home, era):
     catalog = Catalog()
-    async with peer(home, welcome("top")) as kernel, Links(catalog, on_change=int) as links:
+    async with peer(home, welcome("top")) as kernel, Links(catalog) as links:
         await links.connect(kernel.record)
-        server = NotebookServer(catalog, links)
+        server = make_server(catalog, links)
         async with Client(server.mcp, mode=era) as client:
             server.close()
             with anyio.fail_after(TIMEOUT):

@@ -1,164 +1,196 @@
-"""The audit log's file: whole lines, of all processes that write to it, in files of a size."""
+"""The audit log's files: whole lines of all processes that write to them, up to a size."""
 
 import json
 import os
 import resource
 import subprocess
 import sys
-import threading
-from collections import deque
+import time
 
 import pytest
+from audit_lines import read_audit
 from bridges import NEEDS_TWO_USERS
 
-from mcp_notebook.bridge.telemetry.audit_file import AuditFile, name_old_file
+from mcp_notebook.bridge.telemetry.audit_file import AuditFile, AuditReader, list_files, name_file
 
 LINE = b'{"number":%d}\n'
 WRITER = """
 import sys
-from collections import deque
 from pathlib import Path
 from mcp_notebook.bridge.telemetry.audit_file import AuditFile
 
-file = AuditFile(Path(sys.argv[1]), max_bytes=4096, old_files=100)
+file = AuditFile(Path(sys.argv[1]), max_bytes=int(sys.argv[3]))
 first = int(sys.argv[2])
 print(flush=True)
 sys.stdin.readline()
 for number in range(first, first + 2000, 4):
-    with file.lock():
-        file.append(deque(b'{"number":%d}\\n' % n for n in range(number, number + 4)))
+    lines = [b'{"number":%d}\\n' % n for n in range(number, number + 4)]
+    while lines:
+        with file.open() as append:
+            while lines and append(lines[0]):
+                lines.pop(0)
 """
 
 
-def _file(folder, max_bytes=10**6, old_files=3):
-    return AuditFile(folder / "audit.jsonl", max_bytes=max_bytes, old_files=old_files)
+@pytest.fixture
+def file(tmp_path):
+    return AuditFile(tmp_path / "audit.jsonl", max_bytes=10**6)
 
 
-def _append(file, *lines):
-    with file.lock():
-        file.append(deque(lines))
+@pytest.fixture
+def newest(file):
+    """The path of the file that is written to."""
+    return name_file(file.path, time.strftime("%Y-%m", time.gmtime()))
 
 
-def _numbers(path):
-    return [json.loads(line)["number"] for line in path.read_bytes().splitlines()]
+def _append(file, *numbers):
+    for number in numbers:
+        while True:
+            with file.open() as append:
+                if append(LINE % number):
+                    break
 
 
-def test_lines_are_appended_to_a_file_that_only_the_user_can_read(tmp_path):
-    file = _file(tmp_path / "new")
-    _append(file, LINE % 1)
-    file.path.chmod(0o644)
-    _append(file, LINE % 2, LINE % 3)
-    assert _numbers(file.path) == [1, 2, 3]
-    assert file.path.stat().st_mode & 0o777 == 0o600
-    assert file.path.parent.stat().st_mode & 0o777 == 0o700
+def _numbers(file):
+    return [record["number"] for record in read_audit(file.path)]
 
 
-def test_a_file_that_would_grow_too_large_becomes_an_old_one_and_the_oldest_goes(tmp_path):
-    file = _file(tmp_path, max_bytes=2 * len(LINE % 1), old_files=2)
-    _append(file, *(LINE % number for number in range(9)))
-    files = [name_old_file(file.path, number) for number in range(3)]
-    assert [_numbers(path) for path in files] == [[8], [6, 7], [4, 5]]
-    assert sorted(tmp_path.iterdir()) == sorted([*files, tmp_path / "audit.jsonl.lock"])
+def _read(reader):
+    return [record["number"] for record in reader.read()]
 
 
-def test_a_line_that_is_larger_than_a_file_has_one_of_its_own(tmp_path):
-    file = _file(tmp_path, max_bytes=10)
-    _append(file, LINE % 1, LINE % 2)
-    assert _numbers(file.path) == [2]
-    assert _numbers(name_old_file(file.path, 1)) == [1]
+def test_lines_are_appended_to_a_file_of_the_month_that_only_the_user_can_read(tmp_path):
+    file = AuditFile(tmp_path / "new" / "audit.jsonl", max_bytes=10**6)
+    _append(file, 1, 2)
+    (path,) = (tmp_path / "new").iterdir()
+    assert path.name == time.strftime("audit-%Y-%m.jsonl", time.gmtime())
+    assert _numbers(file) == [1, 2]
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_after_half_a_line_of_a_killed_bridge_the_next_one_is_whole(tmp_path):
-    file = _file(tmp_path)
-    file.path.write_bytes(b'{"numb')
-    _append(file, LINE % 1)
-    assert file.path.read_bytes() == b'{"numb\n' + LINE % 1
+def test_a_new_month_has_a_new_file_and_old_ones_go_once_all_are_too_large(tmp_path):
+    file = AuditFile(tmp_path / "audit.jsonl", max_bytes=600)
+    name_file(file.path, "2020-12").write_bytes(LINE % 0)
+    name_file(file.path, "2021-01").write_bytes(LINE % 1)
+    other = tmp_path / "audit-2021.jsonl"
+    other.touch()
+    _append(file, *range(2, 10))
+    assert _numbers(file) == list(range(10))
+    _append(file, *range(10, 90))
+    files = [path for path in tmp_path.iterdir() if path != other]
+    assert 400 < sum(path.stat().st_size for path in files) <= 600 + len(LINE % 10)
+    assert all(path.stat().st_size < 100 + len(LINE % 10) for path in files)
+    assert list(list_files(file.path)) == sorted(list_files(file.path))
+    assert _numbers(file) == list(range(_numbers(file)[0], 90))
+    assert other.exists()
 
 
-@pytest.mark.parametrize("kind", ["fifo", "folder", "link", "dangling link", "device"])
-def test_only_regular_files_are_accepted_and_nothing_is_waited_for(tmp_path, kind):
-    file = _file(tmp_path)
+def test_after_half_a_line_of_a_killed_bridge_the_next_one_is_whole(file, newest):
+    newest.write_bytes(b'{"numb')
+    _append(file, 1)
+    assert newest.read_bytes() == b'{"numb\n' + LINE % 1
+
+
+def test_on_a_full_disk_no_line_is_taken_for_written_and_the_next_is_whole(file):
+    _append(file, 1)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(LINE % 1) + 5, before[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            _append(file, 2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    _append(file, 2, 3)
+    reader = AuditReader(file.path)
+    assert _read(reader) == [1, 2, 3]
+    assert reader.damaged == 1  # the half that was written twice
+
+
+@pytest.mark.parametrize("kind", ["fifo", "folder", "link", "dangling link"])
+def test_only_regular_files_are_accepted_and_nothing_is_waited_for(file, newest, kind):
     match kind:
         case "fifo":
-            os.mkfifo(file.path)
+            os.mkfifo(newest)
         case "folder":
-            file.path.mkdir()
+            newest.mkdir()
         case "link":
-            (tmp_path / "other").touch()
-            file.path.symlink_to("other")
+            newest.with_name("other").touch()
+            newest.symlink_to("other")
         case "dangling link":
-            file.path.symlink_to("nowhere")
-        case "device":
-            file = AuditFile(tmp_path / "null", max_bytes=1, old_files=1)
-            try:
-                os.mknod(file.path, 0o600 | 0o020000, os.makedev(1, 3))
-            except PermissionError:
-                pytest.skip("only root can make a device")
-    lines = deque([LINE % 1])
-    with pytest.raises(OSError), file.lock():  # noqa: PT011 - the thread explains it
-        file.append(lines)
-    assert list(lines) == [LINE % 1]
-    assert not (tmp_path / "nowhere").exists()
+            newest.symlink_to("nowhere")
+    with pytest.raises(OSError):  # noqa: PT011 - the thread explains it
+        _append(file, 1)
+    with pytest.raises(OSError):  # noqa: PT011 - the command explains it
+        _read(AuditReader(file.path))
+    assert not newest.with_name("nowhere").exists()
 
 
 @NEEDS_TWO_USERS
-def test_a_file_of_another_user_is_refused(tmp_path):
-    file = _file(tmp_path)
-    file.path.touch()
-    os.chown(file.path, 65534, 65534)
-    with pytest.raises(PermissionError, match="belongs to another user"):
-        _append(file, LINE % 1)
-    assert file.path.read_bytes() == b""
+def test_a_file_of_another_user_is_refused(file, newest):
+    newest.touch()
+    os.chown(newest, 65534, 65534)
+    with pytest.raises(OSError, match="belongs to another user"):
+        _append(file, 1)
+    assert newest.read_bytes() == b""
 
 
-def test_on_a_full_disk_no_half_a_line_is_left_and_none_is_taken_for_written(tmp_path):
-    file = _file(tmp_path)
-    _append(file, LINE % 1)
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    lines = deque([LINE % 2, LINE % 3])
-    resource.setrlimit(resource.RLIMIT_FSIZE, (len(LINE % 1) + 5, before[1]))
-    try:
-        with pytest.raises(OSError, match="File too large"), file.lock():
-            file.append(lines)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert _numbers(file.path) == [1]
-    with file.lock():
-        file.append(lines)
-    assert _numbers(file.path) == [1, 2, 3]
-
-
-def test_the_lock_is_waited_for_but_not_forever(tmp_path, monkeypatch):
-    file, other = _file(tmp_path), _file(tmp_path)
-    with file.lock():
-        waiter = threading.Thread(target=_append, args=(other, LINE % 2))
-        waiter.start()
-        file.append(deque([LINE % 1]))
-    waiter.join()
-    assert _numbers(file.path) == [1, 2]
-    monkeypatch.setattr("mcp_notebook.bridge.telemetry.audit_file.LOCK_TIMEOUT", 0.01)
-    with file.lock(), pytest.raises(TimeoutError, match="another process"):
-        _append(other, LINE % 3)
-
-
-def test_processes_that_write_and_rotate_at_once_lose_and_repeat_no_line(tmp_path):
+@pytest.mark.parametrize("max_bytes", [10**7, 24_000], ids=["one file", "many files"])
+def test_processes_that_write_at_once_lose_and_tear_no_line(tmp_path, max_bytes):
     path = tmp_path / "audit.jsonl"
     writers = [
         subprocess.Popen(
-            [sys.executable, "-c", WRITER, path, str(first)],
+            [sys.executable, "-c", WRITER, path, str(first), str(max_bytes)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
-        for first in (0, 2000, 4000)
+        for first in (10_000, 12_000, 14_000)
     ]
     for writer in writers:
         assert writer.stdout.readline() == b"\n"
     for writer in writers:
         writer.stdin.write(b"\n")
         writer.stdin.flush()
+    reader, seen = AuditReader(path), []
+    while any(writer.poll() is None for writer in writers):
+        seen += _read(reader)
     for writer in writers:
         writer.communicate()
         assert writer.returncode == 0
-    files = [*tmp_path.glob("audit.jsonl.[0-9]*"), path]
-    assert all(file.stat().st_size <= 4096 for file in files)
-    assert sorted(number for file in files for number in _numbers(file)) == list(range(6000))
+    seen += _read(reader)
+    assert reader.damaged == 0
+    assert len(set(seen)) == len(seen)
+    if max_bytes == 10**7:
+        assert sorted(seen) == list(range(10_000, 16_000))
+    assert sum(file.stat().st_size for file in list_files(path).values()) <= max_bytes + 60
+
+
+def test_damaged_lines_are_skipped_and_counted(file, newest):
+    newest.write_bytes(
+        b'{"number":1}\n{"numb\n\n[1]\n\xff\0\n' + b"[" * 10**5 + b'\n{"number":2}\n'
+    )
+    reader = AuditReader(file.path)
+    assert _read(reader) == [1, 2]
+    assert reader.damaged == 4  # an empty line is none
+
+
+def test_a_line_is_read_once_and_when_it_is_whole(file, newest):
+    reader = AuditReader(file.path)
+    assert _read(reader) == []
+    newest.write_bytes(b'{"num')
+    assert _read(reader) == []
+    with newest.open("ab") as other:
+        other.write(b'ber":1}\n')
+    assert _read(reader) == [1]
+    assert _read(reader) == []
+    assert reader.damaged == 0
+
+
+def test_a_file_without_line_breaks_takes_no_memory(file, newest):
+    with newest.open("wb") as sparse:
+        sparse.truncate(2**24)
+        sparse.seek(2**24)
+        sparse.write(json.dumps({"number": 1}).encode().join((b"\n", b"\n")))
+    reader = AuditReader(file.path)
+    assert _read(reader) == [1]
+    assert reader.damaged

@@ -5,18 +5,19 @@ import resource
 import signal
 import subprocess
 import sys
-import weakref
 from contextlib import contextmanager
 
 import pytest
+from audit_lines import read_audit, read_ends
 from bridges import COMMAND, INITIALIZE, ask, bridge, http_bridge
 from call_reports import end_of, start_of
 from held_items import count_items
-from limits_files import set_limits
 from live import TIMEOUT, live_kernel, until
+from typer.testing import CliRunner
 
-from mcp_notebook.bridge.telemetry.audit_file import find_journals
+from mcp_notebook.bridge.telemetry.audit_file import list_files
 from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
+from mcp_notebook.cli import main
 from mcp_notebook.settings.settings import Settings
 
 TOOLS = """%%mcp_tool
@@ -50,14 +51,17 @@ def sales(module_home):
 
 
 @pytest.fixture
-def log(tmp_path):
-    return tmp_path / "audit.jsonl"
+def log(sales):
+    """The log of the notebook's bridges, without lines of earlier tests."""
+    path = sales.home / ".mcp-notebook" / "audit.jsonl"
+    for file in list_files(path).values():
+        file.unlink()
+    return path
 
 
 @contextmanager
-def _client(kernel, log, command=None, **env):
+def _client(kernel, command=None, **env):
     """Run a stdio bridge with a client that has said hello."""
-    env = {"MCP_NOTEBOOK_AUDIT_FILE": str(log)} | env
     options = {"stdin": subprocess.PIPE, "env": env, "command": command}
     with bridge(kernel.home, "stdio", **options) as running:
         running.send(json.dumps(INITIALIZE).encode())
@@ -87,37 +91,40 @@ def _call(running, number, tool, arguments):
     return _wait_for_answer(running, number)
 
 
-def _wait_for_start(log, tool):
-    def has_started():
-        calls = [call for journal in find_journals(log) for call in journal.calls]
-        return tool in [call["tool"] for call in calls]
-
-    until(has_started)
+def _wait_for_start(log, number):
+    """Wait until so many calls have begun."""
+    until(lambda: [record["kind"] for record in read_audit(log)].count("start") == number)
 
 
-def _lines(*files):
-    return [json.loads(line) for file in files for line in file.read_bytes().splitlines()]
+def _shown(log):
+    """Return the calls that the command shows."""
+    env = {"MCP_NOTEBOOK_HOME": str(log.parent)}
+    answer = CliRunner().invoke(main.app, ["audit", "--json"], env=env)
+    return [json.loads(line) for line in answer.stdout.splitlines()]
 
 
 @pytest.mark.smoke
-def test_each_call_of_a_client_has_one_line(sales, log):
-    with _client(sales, log, MCP_NOTEBOOK_AUDIT_ARGUMENTS="full") as running:
+def test_each_call_of_a_client_has_a_line_at_its_start_and_one_at_its_end(sales, log):
+    with _client(sales, MCP_NOTEBOOK_AUDIT="full") as running:
         _call(running, 1, "add", {"a": 1})
         _call(running, 2, "fail", {"why": "no reason"})
         _call(running, 3, "slow", {})
         _call(running, 4, "ad", {})
         _send_call(running, 5, "forever", {})
-        _wait_for_start(log, "forever")
+        _wait_for_start(log, 4)
         notice = {
             "jsonrpc": "2.0",
             "method": "notifications/cancelled",
             "params": {"requestId": 5},
         }
         running.send(json.dumps(notice).encode())
-        until(lambda: len(_lines(log)) == 5)
+        until(lambda: len(read_ends(log)) == 5)
         _send_call(running, 6, "forever", {})
-        _wait_for_start(log, "forever")
-    added, failed, slow, unknown, cancelled, left = _lines(log)
+        _wait_for_start(log, 5)
+    added, failed, slow, unknown, cancelled, left = read_ends(log)
+    first = read_audit(log)[0]
+    assert first == {"kind": "start"} | {name: added[name] for name in first if name != "kind"}
+    assert added["bridge"].keys() == {"host", "pid", "started"}
     assert added["arguments"] == {"a": 1}
     assert (added["caller"], added["client"]) == ("stdio", "test 1")
     assert (added["notebook"], added["tool"], added["outcome"]) == ("sales", "add", "ok")
@@ -130,13 +137,12 @@ def test_each_call_of_a_client_has_one_line(sales, log):
     assert "Unknown tool" in unknown["error"]
     assert (cancelled["tool"], cancelled["outcome"]) == ("forever", "cancelled")
     assert (left["tool"], left["outcome"]) == ("forever", "cancelled")
-    assert log.stat().st_mode & 0o777 == 0o600
 
 
 def test_a_line_says_that_a_prompt_was_got_or_a_resource_was_read(sales, log):
     sales.ok("%%mcp_prompt report(year: int)\nOn {year}.")
     sales.ok("%%mcp_resource data://{name}\nname")
-    with _client(sales, log, MCP_NOTEBOOK_AUDIT_ARGUMENTS="full") as running:
+    with _client(sales, MCP_NOTEBOOK_AUDIT="full") as running:
         _call(running, 1, "add", {"a": 1})
         for number, (method, params) in enumerate(
             (
@@ -149,7 +155,7 @@ def test_a_line_says_that_a_prompt_was_got_or_a_resource_was_read(sales, log):
             request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
             running.send(json.dumps(request).encode())
             _wait_for_answer(running, number)
-    lines = _lines(log)
+    lines = read_ends(log)
     assert [(line["tool"], line.get("tool_kind"), line["outcome"]) for line in lines] == [
         ("add", None, "ok"),
         ("report", "prompt", "ok"),
@@ -159,49 +165,51 @@ def test_a_line_says_that_a_prompt_was_got_or_a_resource_was_read(sales, log):
     assert [line.get("arguments") for line in lines[1:]] == [{"year": "2026"}, None, {"name": "x"}]
 
 
-def test_a_call_whose_file_is_refused_has_failed(sales, log):
-    outside = log.parent / "secret.txt"
+def test_a_call_whose_file_is_refused_has_failed(sales, log, tmp_path):
+    outside = tmp_path / "secret.txt"
     outside.write_text("hunter2")
     sales.ok(
         f"%%mcp_tool\nimport pathlib\nsecret = pathlib.Path({str(outside)!r})\n"
         "def one() -> pathlib.Path:\n    'One.'\n    return secret\n"
         "def more() -> list:\n    'More.'\n    return ['seen', secret]"
     )
-    with _client(sales, log) as running:
+    with _client(sales) as running:
         for number, tool in enumerate(("one", "more")):
             assert _call(running, number, tool, {})["result"]["isError"]
-    one, more = _lines(log)
+    one, more = read_ends(log)
     assert (one["tool"], one["outcome"]) == ("one", "error")
     assert f"The file {outside} is not shared: it is outside" in one["error"]
     assert (more["tool"], more["outcome"]) == ("more", "error")
-    assert "hunter2" not in log.read_text()
+    assert "hunter2" not in str(read_audit(log))
 
 
 def test_without_a_setting_the_log_is_in_the_home_folder_and_has_hashes(tmp_path):
     with write_audit_log(Settings(home=tmp_path)) as (log,):
         log.note_start(start_of(arguments={"name": "Miller"}))
         log.note_end(end_of(start_of()))
-    (line,) = _lines(tmp_path / "audit.jsonl")
+    (line,) = read_ends(tmp_path / "audit.jsonl")
     assert len(line["arguments_sha256"]) == 64
     assert "Miller" not in json.dumps(line)
 
 
 def test_a_log_that_is_turned_off_is_not_written(tmp_path):
-    with write_audit_log(Settings(home=tmp_path, audit=False)) as logs:
+    with write_audit_log(Settings(home=tmp_path, audit="off")) as logs:
         assert logs == ()
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow
 def test_a_call_that_ran_when_its_bridge_was_killed_is_not_forgotten(sales, log):
-    with _client(sales, log, COMMAND) as running:
+    with _client(sales, COMMAND) as running:
         _call(running, 1, "add", {"a": 1})
         _send_call(running, 2, "forever", {})
-        _wait_for_start(log, "forever")
+        _wait_for_start(log, 2)
+        outcomes = [call["outcome"] for call in _shown(log)]
+        assert outcomes == ["ok", "running"]
         running.end(signal.SIGKILL)
-    with _client(sales, log) as running:
+    with _client(sales) as running:
         _call(running, 1, "add", {"a": 2})
-    added, forever, again = _lines(log)
+    added, forever, again = _shown(log)
     assert (added["tool"], added["outcome"]) == ("add", "ok")
     assert (forever["tool"], forever["outcome"]) == ("forever", "lost")
     assert "killed" in forever["error"]
@@ -211,56 +219,20 @@ def test_a_call_that_ran_when_its_bridge_was_killed_is_not_forgotten(sales, log)
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of another process")
 def test_a_full_disk_is_told_once_and_loses_no_call(sales, log):
-    with _client(sales, log, COMMAND) as running:
+    with _client(sales, COMMAND) as running:
         _call(running, 0, "add", {"a": 0})
-        until(lambda: _lines(log))
-        pid, size = running.process.pid, log.stat().st_size
+        until(lambda: read_ends(log))
+        (file,) = list_files(log).values()
+        pid, size = running.process.pid, file.stat().st_size
         before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (size + 100, before[1]))
         for number in range(1, 20):
             assert _call(running, number, "add", {"a": number})["result"]["isError"] is False
         running.wait_said("cannot be written: .*File too large")
-        assert len(_lines(log)) == 1
         resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
-        running.wait_said("is written again; no call is missing")
+        running.wait_said("is written again; no line is missing")
     assert running.said.count("cannot be written") == 1
-    assert len({line["id"] for line in _lines(log)}) == len(_lines(log)) == 20
-
-
-@pytest.mark.slow
-def test_two_bridges_that_rotate_at_once_write_each_call_once(sales, log):
-    env = set_limits(log.parent, audit_max_bytes=4096, audit_old_files=100)
-    with _client(sales, log, **env) as one, _client(sales, log, **env) as other:
-        for number in range(100):
-            _send_call(one, number, "add", {"a": number})
-            _send_call(other, number, "add", {"a": number})
-        for running in (one, other):
-            answers = set()
-            while len(answers) < 100:
-                answers.add(running.message().get("id"))
-                answers.discard(None)
-    files = [*log.parent.glob("audit.jsonl.[0-9]*"), log]
-    assert len(files) > 5
-    lines = _lines(*files)
-    assert len({line["id"] for line in lines}) == len(lines) == 200
-
-
-def test_while_the_disk_is_behind_arguments_are_not_kept_in_memory(tmp_path):
-    class Argument(str):  # noqa: SLOT000 - slots would keep it from being referred to
-        """Text that can be referred to."""
-
-    arguments = []
-    with write_audit_log(Settings(home=tmp_path)) as (log,):
-        until((tmp_path / "audit.jsonl").exists)
-        with log._writer._file.lock():
-            for number in range(1000):
-                argument = Argument(number)
-                arguments.append(weakref.ref(argument))
-                start = start_of(number, arguments={"a": argument})
-                log.note_start(start)
-                log.note_end(end_of(start))
-            assert sum(argument() is not None for argument in arguments) < 200
-    assert len(_lines(tmp_path / "audit.jsonl")) == 1000
+    assert [call["outcome"] for call in _shown(log)] == ["ok"] * 20
 
 
 def test_calls_that_are_written_leave_nothing_in_memory(tmp_path):
@@ -271,7 +243,7 @@ def test_calls_that_are_written_leave_nothing_in_memory(tmp_path):
             log.note_start(start)
             log.note_end(end_of(start))
             if number in (99, 299):
-                until(lambda: log._writer.backlog == 0 and not log._writer._lines)
+                until(lambda: not log._writer._queue)
                 held.append(count_items(log))
     assert held[0] == held[1]
 
@@ -280,8 +252,8 @@ def test_a_refused_request_has_a_line_without_its_token(home):
     log = home / ".mcp-notebook" / "audit.jsonl"
     with http_bridge(home) as running:
         assert ask(running.url, headers={"Authorization": "Bearer hunter2"}).status == 401
-        until(lambda: _lines(log))
-    (line,) = _lines(log)
+        until(lambda: read_ends(log))
+    (line,) = read_ends(log)
     assert (line["kind"], line["outcome"]) == ("request", "refused")
     assert line["address"].startswith("127.0.0.1 port ")
     assert "token" in line["error"]

@@ -5,15 +5,13 @@ import json
 
 import pytest
 from call_reports import end_of, start_of
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_notebook.bridge.telemetry.audit_records import (
     MAX_ARGUMENTS,
     MAX_ERROR,
     MAX_NAME,
-    MAX_SCHEMAS,
-    PlainSchemas,
     describe_end,
     describe_refusal,
     describe_start,
@@ -68,49 +66,18 @@ def test_equal_arguments_have_equal_hashes_in_whatever_order_they_came():
     assert "arguments" not in first
 
 
-ASCII = st.text(st.characters(max_codepoint=127), min_size=1, max_size=5)
-
-
-@given(st.dictionaries(st.text(), ASCII | st.text() | st.integers() | st.lists(st.floats(0, 1))))
-def test_the_hash_of_arguments_is_that_of_their_json_however_long_their_texts_are(arguments):
-    long = {k: v * 1000 if isinstance(v, str) else v for k, v in arguments.items()}
-    for case in (arguments, long):
-        text = json.dumps(case, sort_keys=True, separators=(",", ":"))
-        line = _line(start_of(arguments=case))
-        assert line["arguments_sha256"] == hashlib.sha256(text.encode()).hexdigest()
-        assert line["arguments_size"] == len(text)
-
-
-@given(st.dictionaries(st.text(), ASCII | st.text() | st.integers() | st.lists(st.text())))
-@example({"DEL": "\x7f\x7f"})
-def test_the_hash_is_the_same_if_it_is_known_that_nothing_was_escaped(arguments):
-    long = {k: v * 1000 if isinstance(v, str) else v for k, v in arguments.items()}
-    has_escapes = "\\" in json.dumps(long, ensure_ascii=False)
-    first, second = (
-        _line(start_of(arguments=long, may_have_escapes=known)) for known in (True, has_escapes)
-    )
-    assert first == second
-
-
-def test_without_arguments_there_is_their_size_only():
-    line = _line(start_of(), mode="none")
-    assert line["arguments_size"] == 21
-    assert "EU" not in str(line)
-    assert "arguments_sha256" not in line
+@given(st.dictionaries(st.text(), st.text() | st.integers() | st.lists(st.floats(0, 1))))
+def test_the_hash_of_arguments_is_that_of_their_json(arguments):
+    text = json.dumps(arguments, sort_keys=True, separators=(",", ":"))
+    line = _line(start_of(arguments=arguments))
+    assert line["arguments_sha256"] == hashlib.sha256(text.encode()).hexdigest()
+    assert line["arguments_size"] == len(text)
 
 
 def test_of_long_arguments_there_is_the_hash_only():
     line = _line(start_of(arguments={"a": "x" * MAX_ARGUMENTS}), mode="full")
     assert len(line["arguments_sha256"]) == 64
     assert "arguments" not in line
-
-
-@pytest.mark.parametrize("mode", ["full", "hash"])
-def test_arguments_that_came_as_text_have_a_hash(mode):
-    text = b'{"a": 1}'
-    line = _line(start_of(arguments=text), mode=mode)
-    assert line["arguments_sha256"] == hashlib.sha256(text).hexdigest()
-    assert line["arguments_size"] == 8
 
 
 @pytest.mark.parametrize("mode", ["full", "hash", "none"])
@@ -121,16 +88,6 @@ def test_a_secret_is_neither_in_the_line_nor_in_the_hash(mode):
     )
     assert "hunter2" not in str(first)
     assert first.get("arguments_sha256") == second.get("arguments_sha256")
-    large = _line(start_of(arguments=b'{"login":{"key":"hunter2"}}', input_schema=SECRET), mode)
-    assert "arguments_sha256" not in large
-
-
-def test_secrets_are_found_whichever_schemas_have_been_searched_before():
-    schemas = PlainSchemas()
-    for number in range(2 * MAX_SCHEMAS):
-        plain = {"type": "object", "title": f"{number}"}
-        assert [schemas.has_secrets(plain) for _ in range(2)] == [False, False]
-        assert schemas.has_secrets({**SECRET, "title": f"{number}"})
 
 
 @pytest.mark.parametrize("surrogate", ["\ud800", ""])

@@ -6,14 +6,13 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 from kernel_stand_ins import peer, welcome
+from linked_servers import make_server
 from live import TIMEOUT
 from mcp import Client
-from mcp_types import Implementation
 
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.server.server import NotebookServer
-from mcp_notebook.bridge.telemetry.call_tracer import MAX_CLIENT_TEXT, CallTracer
+from mcp_notebook.bridge.telemetry.call_tracer import CallTracer
 from mcp_notebook.wire import messages
 
 sdk = pytest.importorskip("opentelemetry.sdk.trace")
@@ -65,11 +64,11 @@ async def traced(home, era="auto", **options):
     catalog = Catalog()
     async with (
         peer(home, welcome("top")) as kernel,
-        Links(catalog, on_change=lambda: None) as links,
+        Links(catalog) as links,
     ):
         await links.connect(kernel.record)
         tracer = CallTracer(provider)
-        server = NotebookServer(catalog, links, observers=[tracer])
+        server = make_server(catalog, links, observers=[tracer])
         async with Client(server.mcp, mode=era, **options) as client:
             with anyio.fail_after(TIMEOUT):
                 yield Traced(client, kernel, links, tracer, exporter)
@@ -101,38 +100,6 @@ async def test_a_span_tells_which_tool_was_called_by_whom_and_how_it_ended(tmp_p
         "mcp_notebook.run_seconds": 0.5,
         "mcp_notebook.result.size": 8,
     }
-
-
-async def test_what_a_client_says_of_itself_is_kept_up_to_a_bound(tmp_path):
-    info = Implementation(name="x" * 100_000, version="1")
-    async with traced(tmp_path, client_info=info) as here:
-        await here.call({"content": []})
-    assert here.span.attributes["mcp_notebook.client"] == "x" * MAX_CLIENT_TEXT
-
-
-async def test_a_span_is_between_those_of_its_client_and_its_kernel(tmp_path):
-    async with traced(tmp_path) as here:
-        heard = await here.call({"content": []})
-    context = here.span.context
-    assert (f"{context.trace_id:032x}", f"{here.span.parent.span_id:016x}") == (TRACE, SPAN)
-    assert heard.trace == CLIENT | {"traceparent": f"00-{TRACE}-{context.span_id:016x}-01"}
-
-
-async def test_a_call_of_a_client_that_does_not_trace_begins_a_trace(tmp_path):
-    async with traced(tmp_path) as here:
-        heard = await here.call({"content": []}, meta=None)
-    assert here.span.parent is None
-    ids = here.span.context
-    parent = heard.trace.pop("traceparent")
-    assert parent.startswith(f"00-{ids.trace_id:032x}-{ids.span_id:016x}-0")
-    assert not heard.trace
-
-
-async def test_a_client_that_does_not_want_a_trace_recorded_gets_none(tmp_path):
-    async with traced(tmp_path) as here:
-        heard = await here.call({"content": []}, meta={"traceparent": f"00-{TRACE}-{SPAN}-00"})
-    assert not here.exporter.get_finished_spans()
-    assert heard.trace["traceparent"].endswith("-00")
 
 
 @pytest.mark.parametrize(

@@ -35,18 +35,6 @@ def test_a_time_is_counted_below_its_bound(seconds, place):
     assert histogram.total == seconds
 
 
-def test_a_call_is_open_until_it_has_ended():
-    metrics = Metrics()
-    first, second = start(), start("other")
-    metrics.note_start(first)
-    metrics.note_start(second)
-    assert metrics.open_calls == {"sales": 2}
-    metrics.note_end(end(first))
-    assert metrics.open_calls == {"sales": 1}
-    metrics.note_end(end(second))
-    assert not metrics.open_calls.keys()
-
-
 def test_calls_are_counted_by_tool_and_by_how_they_ended():
     metrics = Metrics()
     for outcome in ("ok", "ok", "error", "cancelled", "timed out", "lost"):

@@ -801,23 +801,6 @@ async def test_a_head_and_a_body_leave_together(transport):
 
 
 @pytest.mark.anyio
-async def test_a_head_of_a_silent_stream_leaves_alone(transport):
-    http_connection._HeldHeads(transport).write(RESPONSE)
-    await anyio.wait_all_tasks_blocked()
-    assert transport.done == [RESPONSE]
-
-
-@pytest.mark.anyio
-async def test_a_head_leaves_before_the_connection_closes(transport):
-    held = http_connection._HeldHeads(transport)
-    held.write(RESPONSE)
-    held.close()
-    await anyio.wait_all_tasks_blocked()
-    assert transport.done == [RESPONSE, "closed"]
-    assert held.is_closing()
-
-
-@pytest.mark.anyio
 async def test_a_response_without_a_body_leaves_nothing_that_waits():
     ours, theirs = socket.socketpair()
     with ours, theirs:

@@ -8,13 +8,12 @@ from bridges import INITIALIZE, LIMIT, PING
 from endpoints import call, called, modern, served
 from live import TIMEOUT
 
-from mcp_notebook.settings.settings import Settings
 from mcp_notebook.wire import messages, resource_uris
 
 pytestmark = pytest.mark.anyio
 
 STOPPED = "The bridge was stopped, and the call was cancelled."
-SOON = 0.01
+SOON = 0.6
 """Minutes after which a session expires, for clients that shall lose it."""
 
 
@@ -34,11 +33,11 @@ async def gone(here, session):
     with anyio.fail_after(TIMEOUT):
         # Nothing tells, and each request keeps it a little longer.
         while (await here.ask(PING, Mcp_Session_Id=session)).status != 404:  # noqa: ASYNC110
-            await anyio.sleep(2 * SOON * 60)
+            await anyio.sleep(2 * SOON)
 
 
 async def test_an_unused_session_expires_and_the_client_opens_a_new_one(home):
-    async with served(home, minutes=SOON) as here:
+    async with served(home, sessions={"idle_seconds": SOON}) as here:
         session = await here.open_session()
         await gone(here, session)
         answer = await here.ask(PING, Mcp_Session_Id=session)
@@ -46,13 +45,9 @@ async def test_an_unused_session_expires_and_the_client_opens_a_new_one(home):
         assert (await here.ask(INITIALIZE)).status == 200
 
 
-async def test_a_session_lasts_an_hour_by_default():
-    assert Settings().session_idle_minutes == 60
-
-
 @pytest.mark.slow
 async def test_an_open_stream_keeps_its_session(home):
-    async with served(home, minutes=SOON) as here:
+    async with served(home, sessions={"idle_seconds": SOON}) as here:
         kept, stream = await here.open_stream()
         with stream:
             await gone(here, await here.open_session())
@@ -62,7 +57,7 @@ async def test_an_open_stream_keeps_its_session(home):
 @pytest.mark.slow
 @pytest.mark.parametrize("stays", [pytest.param(True, marks=pytest.mark.slow), False])
 async def test_a_running_call_keeps_its_session_although_its_client_hangs_up(home, stays):
-    async with served(home, minutes=SOON) as here:
+    async with served(home, sessions={"idle_seconds": SOON}) as here:
         kept, client = await here.open_call()
         (running,) = await called(here.kernel)
         if not stays:

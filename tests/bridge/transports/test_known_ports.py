@@ -1,12 +1,8 @@
-import sys
-
 import pytest
 from bridges import (
     BOUND,
-    CONNECTED,
     NEEDS_TWO_USERS,
     TOKEN,
-    hold_local_port,
     hold_port_of_another_user,
 )
 from live import find_free_port
@@ -40,21 +36,10 @@ def _choose(settings, token=TOKEN, port=8791, usual=8791):
     return token, notices
 
 
-@pytest.mark.parametrize("content", ["", "http", "0", "-1", "65536", "8791.5", "9" * 5_000, "٣"])
-def test_an_invalid_port_is_not_remembered(settings, content):
-    write_private(settings.home / "port", content)
-    assert read_last_port(settings) is None
-
-
 def test_the_port_to_use_again_is_the_last_one(settings):
     assert read_last_port(settings) is None
     write_last_port(settings, 9000)
     assert read_last_port(settings) == 9000
-
-
-def test_nothing_changes_while_no_port_is_in_use(settings):
-    remember_port(settings, TOKEN, find_free_port())
-    assert _choose(settings) == (TOKEN, [])
 
 
 @NEEDS_TWO_USERS
@@ -69,30 +54,7 @@ def test_a_port_that_was_served_once_and_that_another_user_has_now_makes_a_new_t
         assert _choose(settings, token) == (token, [])  # no client has it for that port
 
 
-def _check_that_nothing_changes(settings, port):
-    store = TokenStore(settings.tokens_file)
-    store.add("assistant", EVERYTHING)
-    remember_port(settings, TOKEN, port)
-    assert _choose(settings) == (TOKEN, [])
-    token, (notice,) = _choose(settings, usual=port)
-    assert token == TOKEN
-    assert notice.startswith(f"Port {port} is in use as the local end of a connection, so this")
-    assert [record.is_void for record in store.read()] == [False]
-
-
-def test_a_port_that_is_now_the_local_end_of_a_connection_changes_no_token(settings):
-    with hold_local_port() as port:
-        _check_that_nothing_changes(settings, port)
-
-
 @NEEDS_TWO_USERS
-def test_nor_does_one_of_another_users_connection(settings):
-    with hold_port_of_another_user(CONNECTED) as port:
-        _check_that_nothing_changes(settings, port)
-
-
-@NEEDS_TWO_USERS
-@pytest.mark.skipif(sys.platform != "linux", reason="only there it can be told from a connection")
 def test_a_port_at_which_another_user_may_listen_any_moment_makes_a_new_token(settings):
     with hold_port_of_another_user(BOUND) as port:
         remember_port(settings, TOKEN, port)

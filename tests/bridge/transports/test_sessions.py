@@ -28,7 +28,7 @@ async def status(here, session):
 
 
 async def test_the_session_that_was_idle_for_longest_makes_room_for_a_new_one(home):
-    async with served(home, max_sessions=5) as here:
+    async with served(home, sessions={"most": 5}) as here:
         listening, stream = await here.open_stream()
         calling, client = await here.open_call()
         with stream, client:
@@ -48,7 +48,7 @@ async def test_a_caller_with_its_share_of_sessions_makes_room_among_its_own(home
     store = TokenStore(home / "tokens.json")
     theirs = {"Authorization": f"Bearer {store.add('guest', EVERYTHING)}"}
     async with served(
-        home, authenticators=(*OWNERS, NamedTokens(store)), max_sessions=4, max_caller_sessions=2
+        home, authenticators=(*OWNERS, NamedTokens(store)), sessions={"most": 4}, max_caller_calls=2
     ) as here:
         ours = await here.open_session()
         *_, first, second, third = [
@@ -63,7 +63,7 @@ async def test_a_caller_does_not_keep_the_session_of_another_in_use(home):
     store = TokenStore(home / "tokens.json")
     theirs = {"Authorization": f"Bearer {store.add('guest', EVERYTHING)}"}
     authenticators = (*OWNERS, NamedTokens(store))
-    async with served(home, authenticators=authenticators, max_sessions=2) as here:
+    async with served(home, authenticators=authenticators, sessions={"most": 2}) as here:
         first, second = [await here.open_session() for _ in range(2)]
         assert (await here.ask(PING, Mcp_Session_Id=first, **theirs)).status == 404
         await here.open_session()
@@ -76,7 +76,7 @@ async def test_a_caller_whose_sessions_are_all_in_use_is_refused_another(home):
     token = store.add("guest", EVERYTHING)
     theirs = {"Authorization": f"Bearer {token}"}
     authenticators = (*OWNERS, NamedTokens(store))
-    async with served(home, authenticators=authenticators, max_caller_sessions=1) as here:
+    async with served(home, authenticators=authenticators, max_caller_calls=1) as here:
         listening = (await here.ask(INITIALIZE, **theirs)).headers["Mcp-Session-Id"]
         with here.connect(
             f"GET /mcp HTTP/1.1\r\nMcp-Session-Id: {listening}", token=token
@@ -93,7 +93,7 @@ async def test_guests_leave_sessions_to_the_user_and_make_room_among_their_own(h
     guests = [{"Authorization": f"Bearer {store.add(f'guest-{n}', EVERYTHING)}"} for n in range(4)]
     authenticators = (*OWNERS, NamedTokens(store))
     async with served(
-        home, authenticators=authenticators, max_sessions=8, max_caller_sessions=4
+        home, authenticators=authenticators, sessions={"most": 8}, max_caller_calls=4
     ) as here:
         ours = [await here.open_session() for _ in range(2)]
         for guest in guests * 4:
@@ -102,7 +102,7 @@ async def test_guests_leave_sessions_to_the_user_and_make_room_among_their_own(h
 
 
 async def test_a_new_client_is_refused_only_while_all_sessions_are_in_use(home):
-    async with served(home, max_sessions=2) as here:
+    async with served(home, sessions={"most": 2}) as here:
         listening, stream = await here.open_stream()
         calling, client = await here.open_call()
         client.close()  # the call runs on

@@ -82,7 +82,7 @@ def _answers(running, line, count):
         pytest.param(b"\xef\xbb\xbf{}", PARSE_ERROR, None, id="BOM"),
         pytest.param(b"\xff\xfe\x80", PARSE_ERROR, None, id="no UTF-8"),
         pytest.param(b"[" * 200_000, PARSE_ERROR, None, id="deep"),
-        pytest.param(b"x" * 10_000_000, PARSE_ERROR, None, id="10 MB"),
+        pytest.param(b"x" * 3_000_000, PARSE_ERROR, None, id="3 MB"),
         pytest.param(b"null", INVALID_REQUEST, None, id="null"),
         pytest.param(b"1e400", INVALID_REQUEST, None, id="number"),
         pytest.param(b"[]", INVALID_REQUEST, None, id="empty batch"),
@@ -146,11 +146,10 @@ def test_what_needs_no_answer_gets_none(shared, line):
 @pytest.mark.parametrize(
     ("line", "code"),
     [
-        (call_line(name=b"y" * 10_000_000), INVALID_REQUEST),
         (b'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":1}}', INVALID_PARAMS),
         (b'{"jsonrpc":"2.0","id":2,"method":"nobody/knows"}', METHOD_NOT_FOUND),
     ],
-    ids=["10 MB name", "wrong type", "unknown method"],
+    ids=["wrong type", "unknown method"],
 )
 def test_a_request_that_cannot_be_done_is_answered_shortly(shared, line, code):
     (answer,) = _answers(shared, line, 1)
@@ -158,15 +157,13 @@ def test_a_request_that_cannot_be_done_is_answered_shortly(shared, line, code):
     assert len(json.dumps(answer)) < 1_000
 
 
-def test_a_call_of_no_tool_with_a_large_argument_is_answered_shortly(shared):
-    (answer,) = _answers(shared, call_line(argument=b'"%b"' % (b"y" * 10_000_000)), 1)
+@pytest.mark.parametrize(
+    "large", [{"argument": b'"%b"' % (b"y" * 3_000_000)}, {"name": b"y" * 3_000_000}]
+)
+def test_a_large_call_of_no_tool_is_answered_shortly(shared, large):
+    (answer,) = _answers(shared, call_line(**large), 1)
     assert answer["result"]["isError"]
     assert len(json.dumps(answer)) < 1_000
-
-
-def test_a_carriage_return_belongs_to_the_line_end(shared):
-    (answer,) = _answers(shared, json.dumps(PING | {"id": 5}).encode() + b"\r", 1)
-    assert answer == PONG | {"id": 5}
 
 
 @pytest.mark.parametrize("given", [b"", b"\n \n", b'{"jsonrpc": "2.0"'])

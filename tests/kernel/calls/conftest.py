@@ -1,21 +1,20 @@
 """The environment of calls in the test's own process."""
 
 import asyncio
-import contextvars
 import signal
 import threading
 from types import SimpleNamespace
 
 import pytest
 from IPython.core.displaypub import CapturingDisplayPublisher
+from IPython.core.payload import PayloadManager
 
 from mcp_notebook.kernel.calls.call_queue import CallQueue
 from mcp_notebook.kernel.calls.environment import CallEnvironment
 from mcp_notebook.kernel.calls.execution import Execution
 from mcp_notebook.kernel.calls.interrupts import InterruptWatch
 from mcp_notebook.kernel.calls.outcome import CallConverter
-from mcp_notebook.kernel.calls.result_cache import ResultCache
-from mcp_notebook.kernel.calls.runners import InlineRunner, MainRunner, ThreadRunner
+from mcp_notebook.kernel.calls.runners import Cells, InlineRunner, MainRunner, ThreadRunner
 from mcp_notebook.kernel.calls.stopping import Stopper
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 
@@ -28,6 +27,9 @@ def shell(formatter):
     return SimpleNamespace(
         display_pub=CapturingDisplayPublisher(),
         display_formatter=formatter,
+        displayhook=SimpleNamespace(),
+        payload_manager=PayloadManager(),
+        magics_manager=SimpleNamespace(registry={}),
         showtraceback=print,
         ask_exit=print,
     )
@@ -65,7 +67,7 @@ def execution(registry, environment, converter, queue):
     """What runs the code of the calls of `queue`."""
     call_converter = CallConverter(converter)
     stopper = Stopper(queue, call_converter, None)
-    return Execution(registry, ResultCache(), environment, call_converter, stopper)
+    return Execution(registry, environment, call_converter, stopper)
 
 
 @pytest.fixture
@@ -77,7 +79,7 @@ def watch(loop):
 
 
 @pytest.fixture
-def run_on_main(loop, execution, watch):
+def run_on_main(loop, execution, watch, queue):
     """A function that runs a call on the main thread, and returns its result."""
 
     def run(call):
@@ -87,7 +89,8 @@ def run_on_main(loop, execution, watch):
             results.append(result)
             loop.call_soon(loop.stop)
 
-        MainRunner(loop, execution, watch, contextvars.copy_context).start(call, take)
+        runner = MainRunner(loop, execution, watch, Cells(), choose=queue.choose)
+        runner.start(call, take)
         too_late = loop.call_later(LIMIT, loop.stop)
         loop.run_forever()
         too_late.cancel()
@@ -109,7 +112,7 @@ def run_in_thread(loop, execution, watch):
             results.append(result)
             ended.set()
 
-        ThreadRunner(loop, execution, watch, contextvars.copy_context).start(call, take)
+        ThreadRunner(loop, execution, watch, Cells()).start(call, take)
         assert ended.wait(LIMIT)
         [result] = results
         return result

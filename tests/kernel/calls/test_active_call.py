@@ -48,13 +48,6 @@ def test_the_answer_of_a_call_that_the_user_interrupted_is_held_back():
     assert replied.wait(30)
 
 
-def test_no_other_answer_is_held_back(replies):
-    call = ActiveCall("a", reply=replies.append, restart_delay=600)
-    call.begin(lambda: None)
-    call.answer(CallState.DONE, RESULT)
-    assert replies == [RESULT]
-
-
 def test_an_answer_after_the_loop_has_closed_is_not_an_error():
     def reply(_result):
         raise RuntimeError("the loop is closed")
@@ -96,13 +89,6 @@ def test_an_interrupt_that_nobody_else_asked_for_is_the_users(call):
     assert str(call.find_cause(KeyboardInterrupt(), by_user=True)) == INTERRUPTED
     assert call.is_interrupted
     assert call.stop_request.state is CallState.CANCELLED
-
-
-def test_any_other_error_is_its_own_cause(call):
-    call.begin(lambda: None)
-    call.request_stop(UNWANTED)
-    error = ValueError()
-    assert call.find_cause(error, by_user=True) is error
 
 
 def test_a_call_waits_and_resumes_only_while_it_runs(call):

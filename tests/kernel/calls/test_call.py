@@ -23,10 +23,6 @@ def in_state(state, **fields):
     return call
 
 
-def test_the_table_has_every_state():
-    assert set(MOVES) == set(CallState)
-
-
 @given(states, states)
 def test_a_call_moves_as_the_table_says_and_no_other_way(start, to):
     call = in_state(start)
@@ -85,12 +81,6 @@ def test_a_call_behind_a_cell_is_told_how_long_the_cell_runs_and_who_is_before()
     assert said == "waiting: a cell has been running for 12 s; 2 calls before this one"
 
 
-def test_a_call_behind_a_call_is_told_which():
-    running, call = in_state(CallState.RUNNING), Call("b")
-    said = describe(call, [running, call], cell_since=None, now=running.since + 3)
-    assert said == "waiting: a call of 'top' has been running for 3 s"
-
-
 def test_a_call_behind_one_that_does_not_stop_is_told_so():
     stuck, call = in_state(CallState.CANCELLED), Call("b")
     stuck.is_stopping = True
@@ -99,14 +89,6 @@ def test_a_call_behind_one_that_does_not_stop_is_told_so():
     assert describe(stuck, [stuck, call], cell_since=None, now=stuck.since + 5).startswith(
         "still stopping"
     )
-
-
-def test_a_call_in_a_thread_waits_for_no_cell_and_no_other_tool():
-    running, call = in_state(CallState.RUNNING), Call("b", run="thread")
-    assert "cell" not in describe(call, [running, call], cell_since=1, now=2)
-    assert "'top'" not in describe(call, [running, call], cell_since=1, now=2)
-    same = Call("top", run="thread")
-    assert "'top'" in describe(same, [running, same], cell_since=1, now=2)
 
 
 def test_the_times_of_a_call_are_those_of_its_turn_and_of_its_function():

@@ -176,3 +176,46 @@ def test_what_several_threads_change_is_changed_under_the_lock_only(queue, conve
     for call in (runs, stops):
         queue.finish(call)
     assert queue.calls == ()
+
+
+def test_the_users_next_call_goes_first_and_guests_take_turns():
+    queue = CallQueue(20)
+    for guest in ("a", "a", "a", "b", "", "b", "c", ""):
+        assert queue.add(call_of(queue, guest)) is None
+    line = [call.client.guest for call in queue.line]
+    assert line == ["", "", "a", "b", "c", "a", "b", "a"]
+    waiting = list(queue.calls)
+    served = []
+    while waiting:
+        call = queue.choose(waiting)
+        waiting.remove(call)
+        served.append(call.client.guest)
+    assert served == line
+
+
+def test_a_guest_who_was_just_served_waits_for_those_who_came_later():
+    queue = CallQueue(20)
+    first = call_of(queue, "a")
+    assert queue.choose([first]) is first
+    again, other = call_of(queue, "a"), call_of(queue, "b")
+    assert queue.choose([again, other]) is other
+
+
+def test_the_user_is_the_first_behind_a_tools_limit_too():
+    queue = CallQueue(20)
+    tool = make_tool(work, ToolOptions(max_concurrency=1))
+    calls = [
+        ActiveCall(
+            "a", reply=lambda _: None, lock=queue.lock, declared=tool, client=Client(guest=guest)
+        )
+        for guest in ("a", "a", "b", "")
+    ]
+    for call in calls:
+        queue.add(call)
+        call.run = "thread"
+    begun = []
+    for _ in calls:
+        begun.append(queue.start_next("a"))
+        assert queue.start_next("a") is None
+        queue.finish(begun[-1])
+    assert [call.client.guest for call in begun] == ["", "a", "b", "a"]

@@ -54,7 +54,7 @@ def test_empty_prints_take_no_memory():
     assert capture.outputs == ()
 
 
-def test_no_call_goes_on_before_the_outputs_of_all_are_routed(formatter, loop):
+def test_no_call_goes_on_before_the_outputs_of_all_are_routed(shell, formatter, loop):
     began, others = threading.Event(), []
 
     class Shell(SimpleNamespace):
@@ -73,7 +73,9 @@ def test_no_call_goes_on_before_the_outputs_of_all_are_routed(formatter, loop):
         has_acquired.set()
 
     publisher, has_acquired = CapturingDisplayPublisher(), threading.Event()
-    shell = Shell(display_formatter=formatter, showtraceback=print, ask_exit=print)
+    parts = vars(shell)
+    del parts["display_pub"]
+    shell = Shell(**parts)
     environment = CallEnvironment(shell, loop, formatter.format)
     publish = publisher.publish
     thread = threading.Thread(target=acquire)

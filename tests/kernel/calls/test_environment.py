@@ -8,10 +8,13 @@ import logging
 import sys
 
 import pytest
+from IPython.core import interactiveshell
+from IPython.core.display_trap import DisplayTrap
 
 from mcp_notebook.errors import ToolError
 from mcp_notebook.kernel.calls.capture import Capture
 from mcp_notebook.kernel.results.outputs import Displayed, Printed
+from mcp_notebook.kernel.tools.context import Client
 
 TQDM = pytest.importorskip("tqdm.std").tqdm
 
@@ -61,12 +64,12 @@ def test_calls_that_overlap_keep_their_outputs_apart(environment, loop):
 
 
 def test_records_are_taken_only_from_calls_whose_logs_are_read(environment):
-    silent, logs = Capture(), Capture(log_level="info")
-    for capture in (silent, logs):
+    sent = []
+    for capture in (Capture(), Capture(Client(send_log=sent.append))):
         with environment.surround(capture):
             logging.getLogger("sales").error("odd rows")
-    assert silent.outputs == ()
-    assert logs.outputs == (Printed("error: odd rows\n"),)
+        assert capture.outputs == ()
+    assert [(message.level, message.text) for message in sent] == [("error", "odd rows")]
 
 
 def test_what_would_end_the_kernel_or_wait_for_input_is_refused_within_a_call(environment, loop):
@@ -89,6 +92,9 @@ def test_all_is_put_back_when_it_is_closed(environment, shell, loop):
             "publish": shell.display_pub.publish,
             "format": shell.display_formatter.format,
             "exit": shell.ask_exit,
+            "payload": shell.payload_manager.write_payload,
+            "value": DisplayTrap.__enter__,
+            "command": interactiveshell.system,
             "stop": loop.stop,
             "task": loop.create_task,
             "logs": logging.Logger.callHandlers,
@@ -98,7 +104,7 @@ def test_all_is_put_back_when_it_is_closed(environment, shell, loop):
 
     with contextlib.redirect_stdout(Stream()):
         before = state()
-        with environment.surround(Capture(log_level="info")):
+        with environment.surround(Capture(Client(send_log=print))):
             within = state()
         environment.close()
         assert state() == before

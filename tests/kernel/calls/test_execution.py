@@ -47,7 +47,7 @@ def start(queue, registry):
     """Declare a function as a tool, and return a call of it that waits."""
 
     def start_call(function, client=NO_CLIENT, **arguments):
-        registry.add(make_tool(function, ToolOptions(logs="info")))
+        registry.add(make_tool(function, ToolOptions()))
         call = ActiveCall(
             function.__name__,
             arguments=arguments,
@@ -55,7 +55,7 @@ def start(queue, registry):
             lock=queue.lock,
             client=client,
             declared=registry.get(function.__name__),
-            capture=Capture(client, "info"),
+            capture=Capture(client),
         )
         queue.add(call)
         return call
@@ -71,24 +71,8 @@ def run(execution, call, wait=None):
 
 def test_the_result_has_the_value_after_what_the_code_printed(execution, start):
     call = start(double, x=4)
-    assert run(execution, call) == Result([Text("doubling"), Text("8")], 8, is_bare=True)
+    assert run(execution, call) == Result([Text("doubling"), Text("8")])
     assert call.state is CallState.RUNNING
-
-
-def test_wrong_arguments_never_reach_the_function(execution, start):
-    result = run(execution, start(double, x="many"))
-    assert result.is_error
-    assert "x: got 'many'" in text_of(result)
-    assert "doubling" not in text_of(result)
-
-
-def test_a_tool_that_was_removed_while_the_call_waited_is_unknown(execution, start, registry):
-    call = start(double, x=4)
-    registry.remove("double")
-    registry.add(make_tool(triple, PromptOptions()))
-    result = run(execution, call)
-    assert result.is_error
-    assert text_of(result) == "Unknown tool: 'double'. No open notebook offers a tool now."
 
 
 def test_a_call_whose_tool_became_a_prompt_while_it_waited_runs_nothing(execution, start, registry):
@@ -176,7 +160,7 @@ def log_in(password: Secret[str], ctx: Context, way: str) -> str:
     [
         ("print", "[**********] xxx"),
         ("progress", "trying **********"),
-        ("log", "info: trying **********"),
+        ("log", "trying **********"),
         ("raise", "OSError: 401 for https://x/?key=**********"),
         ("group", "ValueError: **********"),
         ("generate", "TypeError: unsupported operand"),

@@ -94,18 +94,6 @@ def test_an_interrupt_behind_the_code_raises_nothing():
         signal.raise_signal(signal.SIGINT)
 
 
-def test_a_call_that_has_ended_is_not_interrupted():
-    for gate in (InterruptGate(), ThreadGate()):
-        with opened(gate):
-            pass
-        assert gate.interrupt() is False
-
-
-def test_a_call_does_not_interrupt_itself():
-    with opened(gate := InterruptGate()):
-        assert gate.interrupt() is False
-
-
 def test_a_handler_that_the_call_leaves_goes_with_it():
     with opened(InterruptGate()):
         signal.signal(signal.SIGINT, signal.SIG_IGN)

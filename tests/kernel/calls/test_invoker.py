@@ -164,19 +164,6 @@ def test_prints_and_displays_come_in_order_and_never_show_in_a_cell(kernel, link
     assert kernel.ok("None").text.strip() == ""
 
 
-def test_a_displayed_table_keeps_to_what_its_tool_says_of_its_length(kernel, link):
-    pytest.importorskip("pandas")
-    kernel.ok(
-        "%%mcp_tool --max-result-chars 600\n"
-        "import pandas as pd\nfrom IPython.display import display\n"
-        "def tables() -> None:\n    'T.'\n    display(pd.DataFrame({'a': range(900)}))\n"
-        "def table() -> object:\n    'T.'\n    return pd.DataFrame({'a': range(900)})\n"
-    )
-    shown = text_of(link.call("tables"))
-    assert "characters" not in shown
-    assert shown == text_of(link.call("table"))
-
-
 def test_an_updated_display_replaces_the_first(link):
     assert text_of(link.call("update")) == "second"
 
@@ -220,32 +207,12 @@ def test_whatever_a_tool_raises_is_a_result_and_hurts_nothing(kernel, link, tool
     assert kernel.ok("print('well')").stdout == "well\n"
 
 
-def test_wrong_arguments_are_refused_before_the_function_runs(link):
-    result = link.call("add", a="many", c=1)
-    assert result.is_error
-    assert "a" in text_of(result)
-    assert "many" in text_of(result)
-
-
-def test_an_unknown_tool_is_named(link):
-    result = link.call("subtract")
-    assert result.is_error
-    assert "subtract" in text_of(result)
-
-
 def test_a_tool_that_was_deleted_is_named_with_the_reason(kernel, link):
     kernel.ok("%%mcp_tool\ndef brief():\n    return 1")
     kernel.ok("del brief")
     result = link.call("brief")
     assert result.is_error
     assert "'brief' is gone. `brief` was deleted. That was at " in text_of(result)
-
-
-@pytest.mark.smoke
-def test_input_is_refused_with_a_reason(link):
-    result = link.call("ask")
-    assert result.is_error
-    assert "parameter" in text_of(result)
 
 
 @pytest.mark.smoke
@@ -282,37 +249,6 @@ def test_a_waiting_call_is_cancelled_at_once(kernel, link):
     usual = measure(lambda: link.call("add", a=1))
     with kernel.busy():
         assert measure(cancel) < 20 * usual
-
-
-@pytest.mark.smoke
-def test_a_running_sync_tool_is_cancelled(kernel, link):
-    kernel.ok("seen.clear()")
-    call = link.start("sleep", progress=True, seconds=60)
-    wait_for_report(link)
-    link.send(messages.Cancel(id=call, reason="No longer wanted."))
-    result = link.result()
-    assert result.is_error
-    assert "No longer wanted" in text_of(result)
-    assert kernel.ok("print(seen)").stdout == "['began']\n"
-
-
-def test_a_running_coroutine_is_cancelled(kernel, link):
-    call = link.start("async_sleep", progress=True, seconds=60)
-    link.receive_until(lambda told: "running" in told.message)
-    assert text_of(link.call("add", a=1)) == "2"  # the loop is free meanwhile
-    link.send(messages.Cancel(id=call, reason="No longer wanted."))
-    assert "No longer wanted" in text_of(link.result())
-    assert kernel.ok("print('well')").stdout == "well\n"
-
-
-def test_the_users_interrupt_stops_a_running_tool_and_hurts_nothing(kernel, link):
-    link.start("sleep", progress=True, seconds=60)
-    wait_for_report(link)
-    os.kill(kernel.pid, signal.SIGINT)
-    result = link.result()
-    assert result.is_error
-    assert "user interrupted" in text_of(result)
-    assert text_of(link.call("add", a=1)) == "2"
 
 
 def test_the_users_interrupt_stops_the_running_tool_and_those_behind_it_run(kernel, link):
@@ -412,11 +348,6 @@ def test_a_cancel_does_not_send_a_signal_that_would_end_the_kernel(kernel, link)
     assert kernel.ok("print('well')").stdout == "well\n"
 
 
-def test_what_another_thread_of_a_call_prints_and_shows_is_the_calls(kernel, link):
-    assert text_of(link.call("in_thread")).split() == ["printed", "shown"]
-    assert kernel.ok("None").text.strip() == ""
-
-
 @pytest.mark.parametrize("tool", ["fork_in_generator", "fork_in_coroutine"])
 def test_a_forked_child_becomes_no_second_kernel(kernel, link, tool):
     assert "parent" in text_of(link.call(tool))
@@ -492,38 +423,14 @@ def test_a_figure_arrives_once_as_a_picture_and_in_no_cell(kernel, link, tool):
     assert kernel.ok("print(plt.get_fignums())").text.strip() == "[]"
 
 
-def test_figures_of_calls_that_overlap_go_each_to_its_own(kernel, link):
-    kernel.ok(
-        "%%mcp_tool\nimport matplotlib.pyplot as plt\ntogether = asyncio.Barrier(3)\n"
-        "async def together_with_others(draw: bool) -> bool:\n    'Draws.'\n"
-        "    if draw: plt.figure().gca().plot([1])\n    await together.wait()\n    return draw"
-    )
-    for draw in (True, False, True):
-        link.start("together_with_others", draw=draw)
-    results = [link.result() for _ in range(3)]
-    kinds = [(text_of(result), [type(block) for block in result.content]) for result in results]
-    with_figure = ("true", [Image, Text])
-    assert sorted(kinds, key=str) == [("false", [Text]), with_figure, with_figure]
-
-
 def test_a_figure_that_a_cell_leaves_open_is_not_taken_by_a_call(kernel, link):
-    kernel.ok("%config InlineBackend.close_figures = False")
+    kernel.ok("import matplotlib.pyplot as plt\n%config InlineBackend.close_figures = False")
     call = link.start("async_sleep", seconds=60)
     kernel.ok("figure = plt.figure()")
     link.send(messages.Cancel(id=call))
     assert not [block for block in link.result().content if isinstance(block, Image)]
     assert kernel.ok("print(plt.get_fignums())").stdout == "[1]\n"
     kernel.ok("plt.close()\n%config InlineBackend.close_figures = True")
-
-
-def test_a_failure_is_not_given_again_though_results_are(kernel, link):
-    kernel.ok(
-        "%%mcp_tool --read-only --cache 600s\ntries = []\ndef flaky() -> int:\n    'Flaky.'\n"
-        "    tries.append(1)\n    if len(tries) == 1: raise ValueError('not yet')\n"
-        "    return len(tries)"
-    )
-    assert link.call("flaky").is_error
-    assert [text_of(link.call("flaky")) for _ in range(2)] == ["2", "2"]
 
 
 # -- what a call changes in the notebook -----------------------------------------------------------

@@ -1,7 +1,6 @@
 """What a frontend sees on iopub of calls: a kernel in use is busy or idle as it is."""
 
 import contextlib
-import queue
 import time
 
 import pytest
@@ -151,17 +150,6 @@ def test_short_calls_are_told_at_most_at_the_rate_and_never_as_busy(kernel, link
     ours = [status for status in statuses if status[0] == OURS]
     assert set(ours) == {(OURS, "idle")}
     assert 2 <= len(ours) <= took / every + 2
-
-
-@pytest.mark.slow
-def test_a_kernel_that_is_not_called_says_nothing(kernel, link):
-    link.call("add", a=1, b=2)
-    statuses_of_a_cell(kernel)
-    told = []
-    with contextlib.suppress(queue.Empty):
-        while len(told) < 4:
-            told.append(status_of(kernel.client.get_iopub_msg(timeout=2 * EVERY)))
-    assert told in ([], [(OURS, "idle")], [(OURS, "idle")] * 2), "the next looks, then no more"
 
 
 @pytest.mark.slow

@@ -30,10 +30,6 @@ def talk(ctx: Context) -> str:
     """Log."""
     return _talk(ctx)
 
-@mcp_tool(logs="info")
-def talk_in_the_result(ctx: Context) -> str:
-    """Log, and show it."""
-    return _talk(ctx)
 '''
 
 
@@ -70,16 +66,6 @@ def test_nothing_is_sent_to_who_did_not_ask(kernel):
     logs, text = logs_of(kernel, "talk", None)
     assert logs == []
     assert "from the context" not in text
-
-
-def test_an_author_can_have_messages_in_the_result_where_they_are_not_printed_already(kernel):
-    _, text = logs_of(kernel, "talk_in_the_result", None)
-    assert text.count("3 rows are odd") == 1
-    assert "info: from the context" in text
-    kernel.ok("logging.getLogger().addHandler(logging.NullHandler())")
-    _, text = logs_of(kernel, "talk_in_the_result", None)
-    assert "warning: 3 rows are odd" in text
-    kernel.ok("logging.getLogger().handlers.pop()")
 
 
 def test_logging_in_cells_is_as_ever_also_after_unloading(kernel):

@@ -4,16 +4,10 @@
 
 import pytest
 
-from mcp_notebook.content import ResourceLink, Text
+from mcp_notebook.content import Text
 from mcp_notebook.errors import Cancelled, CannotElicit
 from mcp_notebook.kernel.calls.active_call import ActiveCall
-from mcp_notebook.kernel.calls.outcome import CallConverter, error_result
-
-
-class Odd(Exception):
-    @property
-    def __traceback__(self):
-        raise KeyboardInterrupt
+from mcp_notebook.kernel.calls.outcome import CallConverter
 
 
 @pytest.fixture
@@ -38,24 +32,12 @@ def test_a_value_comes_after_what_was_printed(outcomes, call):
     assert not result.is_error
 
 
-def test_a_value_keeps_to_the_characters_that_its_tool_allows(outcomes, call):
-    call.capture.max_chars = 300
-    result = outcomes.convert_value(call, "x" * 10_000)
-    *texts, link = result.content
-    assert sum(len(block.text) for block in texts) <= 300
-    assert isinstance(link, ResourceLink)
-
-
 def test_an_error_comes_after_what_was_printed(outcomes, call):
     result = outcomes.convert_error(call, ValueError("bad value"))
     assert result.is_error
     printed, text = texts_of(result)
     assert printed == "printed"
     assert "ValueError: bad value" in text
-
-
-def test_an_error_that_cannot_even_be_told_is_named(outcomes, call):
-    assert outcomes.convert_error(call, Odd()) == error_result("The tool 'a' failed with Odd.")
 
 
 @pytest.mark.parametrize(("undeclared", "missing"), [(True, "elicitation"), (False, None)])

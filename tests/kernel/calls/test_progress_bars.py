@@ -143,13 +143,6 @@ def test_richs_track_is_the_progress_of_its_call(kernel):
     assert len(progress) > 2
 
 
-def test_of_richs_tasks_the_first_counts(kernel):
-    progress, text = run(kernel, "rich_tasks")
-    assert text == "done"
-    assert progress[0].total == 4
-    assert progress[0].message.startswith("outer")
-
-
 def test_prints_beside_a_bar_are_in_the_result(kernel):
     _, text = run(kernel, "talks_too")
     assert text.splitlines() == [
@@ -212,12 +205,3 @@ def test_whatever_bars_do_one_at_a_time_counts(moved):
     assert all(0 <= update.done <= update.total for update in updates)
     if not any(closed or done == 10 for _, done, closed in moved):
         assert counted == {str(moved[0][0])}
-
-
-def test_a_bar_that_is_forgotten_gives_way():
-    updates = []
-    bars = ProgressBars(updates.append)
-    bars.update(Bar(), 1, 10, "forgotten", closed=False)
-    kept = Bar()
-    bars.update(kept, 2, 10, "kept", closed=False)
-    assert (updates[-1].done, updates[-1].message) == (3, "kept")

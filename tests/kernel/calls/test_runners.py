@@ -1,17 +1,12 @@
 """Calls beside each other: in threads, in executors, as coroutines, in a cell; how they stop."""
 
 import os
-import random
 import select
 import signal
-import time
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from live import Link, kernel_with, record_of, text_of, until
 
-from mcp_notebook.content import Result, Text
 from mcp_notebook.wire import messages
 
 TOOLS = '''
@@ -51,6 +46,11 @@ def asleep(seconds: float) -> str:
     """Wait on the main thread."""
     time.sleep(seconds)
     return "woke up"
+
+@mcp_tool
+def note_turn(who: str) -> str:
+    """Tell whose turn it is."""
+    return who
 
 @mcp_tool
 async def coroutine(seconds: float = 0) -> str:
@@ -226,6 +226,21 @@ def interrupted(kernel, link):
     return link.result()
 
 
+def test_the_users_call_begins_before_waiting_ones_of_guests_who_take_turns(kernel, link):
+    with kernel.busy():
+        for number, guest in enumerate(["a", "a", "a", "b", "b", ""], start=100):
+            arguments = {"who": guest or "user"}
+            call = messages.Call(id=number, tool="note_turn", arguments=arguments, guest=guest)
+            link.send(call)
+        with Link(link.record) as other:
+            doing = [call.doing.rpartition("; ")[2] for call in other.welcome.calls]
+    turns = [text_of(link.result()) for _ in range(6)]
+    assert turns == ["user", "a", "b", "a", "b", "a"]
+    assert doing[0] == "1 call before this one"
+    assert doing[2] == "5 calls before this one"
+    assert doing[5].startswith("waiting: a cell has been running")
+
+
 @pytest.mark.smoke
 @pytest.mark.parametrize("tool", ["threaded", "threaded_coroutine"])
 def test_a_tool_in_a_thread_runs_while_a_cell_runs(kernel, link, tool):
@@ -399,14 +414,6 @@ def test_code_that_missed_two_interrupts_is_interrupted_once_more(kernel, link):
     assert text_of(link.call("asleep", seconds=0)) == "woke up"
 
 
-def test_a_thread_that_missed_an_interrupt_is_interrupted_once_more(kernel, link):
-    call = link.start("distracted")
-    until_call(link, "distracted")
-    link.send(messages.Cancel(id=call, reason="No longer wanted."))
-    assert "No longer wanted" in text_of(link.result())
-    until(lambda: kernel.ok("print(stopped.is_set())").stdout == "True\n")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("tool", ["tidy", "tidy_thread"])
 def test_code_that_is_interrupted_while_it_cleans_up_has_longer_and_longer_for_it(
@@ -452,108 +459,6 @@ def test_the_time_in_the_queue_does_not_count(kernel, link):
             (call,) = other.welcome.calls
         assert call.doing.startswith("waiting: a cell has been running")
     assert "ran longer than" in text_of(link.result())
-
-
-def test_no_more_calls_of_a_tool_run_at_once_than_it_allows(link):
-    for number in range(10):
-        link.start("few", number=number)
-    together = [int(text_of(link.result())) for _ in range(10)]
-    assert max(together) == 2
-
-
-@pytest.mark.smoke
-def test_a_process_pool_runs_the_calls_of_its_tools(link):
-    assert text_of(link.call("square", x=12)) == "144"
-    assert "ValueError: on purpose" in text_of(link.call("broken"))
-    assert "x: got 'many'" in text_of(link.call("square", x="many"))
-
-
-def waits_for_worker(message):
-    return "waiting for a free worker" in getattr(message, "message", "")
-
-
-def test_a_process_that_works_is_abandoned_and_one_that_waits_is_never_begun(link, tmp_path):
-    begun = [tmp_path / str(number) for number in range(5)]
-    release = tmp_path / "release"
-    works = link.start("wait", begun=str(begun[0]), until=str(release))
-    # Not until the call runs, which it does before its executor has it: the next could overtake it.
-    until(begun[0].exists)
-    for path in begun[1:]:  # a process pool takes two more calls than it has workers
-        waits = link.start("wait", progress=True, begun=str(path))
-        link.receive_until(lambda told, waits=waits: waits_for_worker(told) and told.id == waits)
-    link.send(messages.Cancel(id=waits, reason="Not begun."))
-    assert "Not begun" in text_of(link.result())
-    link.send(messages.Cancel(id=works, reason="Begun."))
-    assert "Begun" in text_of(link.result())
-    release.touch()
-    assert [text_of(link.result()) for _ in range(3)] == ["woke up"] * 3
-    assert text_of(link.call("square", x=5)) == "25"
-    assert [path.exists() for path in begun] == [True] * 4 + [False]
-
-
-def test_a_broken_executor_is_told_with_what_to_do(kernel, link):
-    kernel.ok(
-        "import os, signal\n@mcp_tool(executor=ProcessPoolExecutor(1))\n"
-        "def dies() -> None:\n    'Die.'\n    os.kill(os.getpid(), signal.SIGKILL)"
-    )
-    text = text_of(link.call("dies"))
-    assert "a new one" in text
-    kernel.ok("del dies")
-
-
-def test_the_wait_for_a_worker_does_not_count_as_time_of_the_call(kernel, link, tmp_path):
-    kernel.ok("from concurrent.futures import ThreadPoolExecutor\none = ThreadPoolExecutor(1)")
-    kernel.ok(
-        "@mcp_tool(executor=one)\ndef first(until: str) -> str:\n    'First.'\n"
-        "    return wait(until)\n"
-        "@mcp_tool(executor=one, timeout=0.5)\ndef second() -> str:\n    'Second.'\n"
-        "    return 'in time'"
-    )
-    link.start("first", until=str(tmp_path / "release"))
-    until_call(link, "first")
-    link.start("second", progress=True)
-    for _ in range(8):  # they come every tenth of a second: for longer than its time limit
-        link.receive_until(waits_for_worker)
-    (tmp_path / "release").touch()
-    assert sorted([text_of(link.result()), text_of(link.result())]) == ["in time", "woke up"]
-    kernel.ok("del first, second")
-
-
-LANES = ["talk_on_the_loop", "talk_on_main", "talk_in_a_thread"]
-
-
-@settings(
-    max_examples=settings().max_examples // 2,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-@given(
-    st.lists(
-        st.tuples(st.sampled_from(LANES), st.lists(st.integers(0, 4), max_size=5)),
-        min_size=2,
-        max_size=6,
-    )
-)
-def test_what_overlapping_calls_print_and_show_never_mixes(kernel, link, calls):
-    request = kernel.start("for i in range(20): print('cell', i); time.sleep(0.001)")
-    expected = {}
-    for number, (tool, pauses) in enumerate(calls):
-        name = f"call-{number}"
-        expected[link.start(tool, name=name, pauses=pauses)] = "".join(
-            f"{name} {step}\n" * 4 for step in range(len(pauses))
-        )
-    results = [link.result() for _ in calls]
-    texts = sorted(_without_layout(result) for result in results)
-    assert texts == sorted(text.replace("\n", "") for text in expected.values())
-    cell = kernel.finish(request)
-    assert cell.stdout == "".join(f"cell {number}\n" for number in range(20))
-    assert cell.stderr == ""
-    assert cell.displays == []
-
-
-def _without_layout(result: Result) -> str:
-    text = "".join(block.text for block in result.content if isinstance(block, Text))
-    return text.replace("\n", "").replace("Done: the tool returned nothing.", "")
 
 
 MISSES = """
@@ -705,26 +610,3 @@ def test_after_a_call_that_was_stopped_an_interrupt_is_heard_as_before(kernel, l
         pass
     os.kill(kernel.pid, signal.SIGINT)
     assert kernel.finish(request).error.startswith("KeyboardInterrupt")
-
-
-@pytest.mark.parametrize(
-    "lane", ["asleep", "coroutine", "blocking_coroutine", "threaded", "threaded_coroutine"]
-)
-@pytest.mark.parametrize("times", [40, pytest.param(250, marks=pytest.mark.slow)])
-def test_cancels_at_random_moments_hit_nothing_else(kernel, link, lane, times):
-    chance = random.Random(f"{lane} {times}")
-    for number in range(times):
-        call = link.start(lane, seconds=chance.choice([0, 0, 0.0005]))
-        if chance.random() < 0.3:
-            link.send(messages.Cancel(id=chance.randint(1, call), reason="No longer wanted."))
-        moment = time.monotonic() + chance.uniform(0, 0.003)  # it may wait, run, or have ended
-        while time.monotonic() < moment:
-            pass
-        link.send(messages.Cancel(id=call, reason="No longer wanted."))
-        after = link.start("square", x=number) if number % 20 == 0 else None
-        ended = [link.result() for _ in range(1 if after is None else 2)]
-        texts = [text_of(result) for result in ended]
-        assert after is None or str(number * number) in texts
-        assert all("No longer wanted" in text_of(r) for r in ended if r.is_error), texts
-        if number % 50 == 0:
-            assert kernel.ok(f"print(sum(range({number})))").stdout == f"{sum(range(number))}\n"

@@ -3,7 +3,6 @@
 import asyncio
 import builtins
 import contextlib
-import contextvars
 import gc
 import os
 import signal
@@ -16,7 +15,7 @@ import pytest
 from mcp_notebook.errors import Cancelled
 from mcp_notebook.kernel.calls.active_call import ActiveCall, StopRequest
 from mcp_notebook.kernel.calls.call import CallState
-from mcp_notebook.kernel.calls.runners import MainRunner, ThreadRunner
+from mcp_notebook.kernel.calls.runners import Cells, MainRunner, ThreadRunner
 from mcp_notebook.kernel.tools.declared_tool import make_tool
 from mcp_notebook.kernel.tools.options import ToolOptions
 
@@ -45,7 +44,7 @@ def run(request):
 
 
 def test_an_interrupt_while_a_coroutines_result_is_handed_out_does_not_lose_it(
-    call, loop, execution, watch
+    call, loop, execution, watch, queue
 ):
     results = []
 
@@ -54,7 +53,7 @@ def test_an_interrupt_while_a_coroutines_result_is_handed_out_does_not_lose_it(
         os.kill(os.getpid(), signal.SIGINT)
         results.append(result)
 
-    runner = MainRunner(loop, execution, watch, contextvars.copy_context)
+    runner = MainRunner(loop, execution, watch, Cells(), choose=queue.choose)
     runner.start(call, interrupt_and_take)
     loop.call_later(LIMIT, loop.stop)
     loop.run_forever()
@@ -77,7 +76,7 @@ def test_a_cancel_just_as_a_coroutine_in_a_thread_has_ended_does_nothing(
         finally:
             ended.set()
 
-    runner = ThreadRunner(loop, execution, watch, contextvars.copy_context)
+    runner = ThreadRunner(loop, execution, watch, Cells())
     runner.start(call, cancel_and_take)
     assert ended.wait(LIMIT)
     assert [result.content[0].text for result in results] == ["the answer"]

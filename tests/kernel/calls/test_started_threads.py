@@ -134,10 +134,6 @@ def test_the_traceback_of_a_thread_that_fails_is_in_the_result(link):
     assert "done" in text
 
 
-def test_a_thread_that_exits_is_silent(link):
-    assert text_of(link.call("start_exiting_thread")) == "done"
-
-
 def test_what_a_thread_prints_after_the_call_is_not_in_the_cell(kernel, link):
     assert "early" in text_of(link.call("leave_a_thread"))
     output = kernel.ok("go.set(); ended.wait(30); print('mine')")
@@ -151,6 +147,16 @@ def test_what_a_thread_displays_after_the_call_is_in_no_cell(kernel, link):
     # It would come first, and for any of the cells before.
     assert kernel.wait_for("display_data")["data"] == {"text/plain": "'mine'"}
     kernel.finish(request)
+
+
+def test_what_a_call_runs_in_a_pool_prints_into_the_result(kernel, link):
+    kernel.ok(
+        "@mcp_tool\ndef ask_pools() -> None:\n    'Ask.'\n"
+        "    pool.submit(speak, 'of a pool').result()\n"
+        "    with ThreadPoolExecutor() as own:\n"
+        "        list(own.map(display, ['of its own']))"
+    )
+    assert text_of(link.call("ask_pools")) == "of a pool\n'of its own'"
 
 
 @pytest.mark.skipif(

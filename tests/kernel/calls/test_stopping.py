@@ -4,7 +4,6 @@ import threading
 
 import pytest
 
-from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import Cancelled
 from mcp_notebook.kernel.calls import stopping
 from mcp_notebook.kernel.calls.active_call import ActiveCall, StopRequest
@@ -133,13 +132,6 @@ def test_a_thread_that_does_not_react_is_asked_again_after_longer_and_longer_pau
     assert pauses[1:4] == [0.01, 0.02, 0.04]
 
 
-def test_a_thread_that_has_ended_meanwhile_is_not_watched(queue, stopper):
-    call, _ = add(queue, run="thread")
-    call.begin(lambda: queue.finish(call))
-    stopper.stop(call, UNWANTED)
-    assert not call.timers
-
-
 def test_a_step_that_does_not_react_is_interrupted_again(queue, stopper, monkeypatch):
     monkeypatch.setattr(stopping, "STOP_LIMIT", 0.01)
     interrupted = threading.Semaphore(0)
@@ -158,24 +150,6 @@ def test_a_step_that_does_not_react_is_interrupted_again(queue, stopper, monkeyp
     assert all(interrupted.acquire(timeout=LIMIT) for _ in range(2))
     assert caller.replied.wait(LIMIT)
     queue.finish(call)
-
-
-def test_a_call_that_is_lost_is_not_answered(queue, stopper):
-    call, caller = add(queue, run="thread")
-    asked = []
-    call.begin(lambda: asked.append(True))
-    stopper.stop(call, StopRequest(CallState.LOST, Cancelled("The kernel was restarted.")))
-    assert (asked, caller.results) == ([True], [])
-
-
-def test_a_call_that_has_ended_is_not_answered_again(queue, stopper):
-    call, caller = add(queue)
-    call.begin(lambda: None)
-    stopper.stop(call, UNWANTED)
-    call.answer(CallState.CANCELLED, Result([Text("its own")]))
-    stopper.answer_early(call)
-    assert caller.text == "its own"
-    assert not call.is_stopping
 
 
 def test_a_call_is_stopped_by_the_limit_of_the_settings(queue, converter):

@@ -119,11 +119,6 @@ def test_a_call_waits_for_a_worker_and_says_so(cluster, link, paths):
     cluster.ok("cluster.scale(2)")
 
 
-def test_the_time_limit_holds(link, paths):
-    text = text_of(link.call("be_slow", **paths))
-    assert text.startswith("The tool 'be_slow' was stopped: it ran longer than 1 s")
-
-
 def test_a_cancelled_call_is_answered_and_its_function_learns_of_it(link, paths):
     number = link.start("wait", **paths)
     wait_for_file(paths["began"])
@@ -138,20 +133,10 @@ def test_workers_need_nothing_of_this_package(cluster, link):
     assert float(text_of(link.call("draw")))
 
 
-def test_large_variables_are_named_once_and_can_be_scattered(cluster, link):
+def test_large_variables_can_be_scattered(cluster, link):
     cluster.ok(
         "import numpy as np\n"
-        "table = np.ones(12_500_000)\n"
-        "@mcp_tool(executor=client)\n"
-        "def sum_up() -> float:\n    'Sum up.'\n    return float(table.sum())\n"
-    )
-    text = text_of(link.call("sum_up"))
-    assert "Each call of 'sum_up' sends 100 MB to its worker: the variable 'table' (100 MB)" in text
-    assert "`shared = client.scatter(table, broadcast=True)`" in text
-    assert "Sending large graph" not in text
-    assert text_of(link.call("sum_up")) == "12500000.0"
-    cluster.ok(
-        "table = client.scatter(table, broadcast=True)\n"
+        "table = client.scatter(np.ones(12_500_000), broadcast=True)\n"
         "@mcp_tool(executor=client)\n"
         "def sum_up_there() -> float:\n    'Sum up.'\n    return float(table.result().sum())\n"
     )

@@ -1,6 +1,7 @@
 """Which engine an executor has."""
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from types import SimpleNamespace
 
 import pytest
@@ -16,12 +17,12 @@ def test_an_executor_of_python_has_the_common_engine():
         assert type(EngineFinder().find(pool)) is Engine
 
 
-def test_that_calls_of_a_tool_are_large_is_told_once():
-    finder = EngineFinder()
-    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:
-        assert finder.find(one).begin_warning("sales")
-        assert not finder.find(other).begin_warning("sales")
-        assert finder.find(one).begin_warning("orders")
+def test_a_broken_pool_of_another_kind_is_not_replaced():
+    class Pool(ProcessPoolExecutor):
+        pass
+
+    engine = EngineFinder().find(Pool(1))
+    assert "can no longer be used" in str(engine.explain("mask", BrokenProcessPool("killed")))
 
 
 @pytest.mark.slow
@@ -32,7 +33,7 @@ def test_a_client_of_dask_without_a_cluster_is_found_and_told_of():
     client = distributed.Client.__new__(distributed.Client)
     client.status = "closed"
     assert dask_engine.find_client(client) == (client, {})
-    engine = DaskEngine(client, {}, dask_engine.Inbox(), set())
+    engine = DaskEngine(client, {}, dask_engine.Inbox())
     with pytest.raises(ConnectionError):
         engine.check()
     text = str(engine.explain("sales", OSError("no route")))

@@ -63,7 +63,6 @@ print(outputs, pickle.loads(value), error)
 
 
 def test_an_executor_may_wrap_a_job_in_a_function_of_its_own_and_pickle_that():
-    """As Parsl does."""
     job = Job("double", lambda x: 2 * x, {"x": 4})
     assert job.__qualname__ == "double"
 
@@ -77,7 +76,7 @@ def test_an_executor_may_wrap_a_job_in_a_function_of_its_own_and_pickle_that():
 
 def test_a_function_of_a_module_goes_by_its_name():
     job = Job("lock_user", lock_user, {})
-    assert len(pickle.dumps(job)) < 50_000
+    assert len(pickle.dumps(job)) < 60_000
 
 
 def test_what_cannot_be_pickled_is_told_with_its_reason():

@@ -79,11 +79,6 @@ def test_not_more_than_a_reader_can_take_is_sent(context, channel, report_every)
     assert channel.sent == [("progress", 0.0, 1000.0, None), ("progress", 1000.0, 1000.0, None)]
 
 
-def test_nothing_is_sent_to_a_client_that_does_not_want_it(channel):
-    RemoteContext("train", {}, channel).progress(1, 2)
-    assert channel.sent == []
-
-
 def test_it_knows_when_nobody_waits_any_more(context, channel):
     assert not context.cancelled
     context.raise_if_cancelled()
@@ -109,9 +104,3 @@ def test_nobody_can_be_asked_from_a_worker(context):
         context.elicit("Really?")
     with pytest.raises(RuntimeError, match="The tool 'train' cannot ask the user"):
         asyncio.run(context.elicit_async("Really?"))
-
-
-def test_the_trace_is_known(context):
-    assert context.trace.traceparent == "00-a-b-01"
-    assert context.trace.headers == {"traceparent": "00-a-b-01"}
-    assert context.trace.baggage is None

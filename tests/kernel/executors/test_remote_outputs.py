@@ -6,8 +6,6 @@ import builtins
 import pickle
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
 
 import pytest
 
@@ -136,34 +134,3 @@ def test_a_flood_of_prints_is_cut(set_limit):
     outputs.write("x" * 25)
     outputs.write("y")
     assert outputs.items == ["x" * 10, "\n[... 16 characters dropped ...]\n"]
-
-
-def test_functions_side_by_side_print_each_for_itself(capsys, monkeypatch):
-    monkeypatch.delattr(builtins, "display", raising=False)  # a shell of another test has made it
-    barrier, before = Barrier(3), sys.stdout
-
-    def speak(name):
-        outputs = Outputs()
-        with collect(outputs):
-            barrier.wait(20)
-            print(name)
-            builtins.display(name)
-            barrier.wait(20)
-        return outputs.items
-
-    with ThreadPoolExecutor(2) as threads:
-        futures = [threads.submit(speak, name) for name in ("a", "b")]
-        barrier.wait(20)
-        print("here")
-        with pytest.raises(NameError, match="'display' is not defined"):
-            builtins.display("here")
-        barrier.wait(20)
-        results = [future.result() for future in futures]
-    assert [(printed, displayed(shown)[1]) for printed, shown in results] == [
-        ("a\n", ("a",)),
-        ("b\n", ("b",)),
-    ]
-    print("and here")
-    assert capsys.readouterr().out == "here\nand here\n"
-    assert sys.stdout is before
-    assert not hasattr(builtins, "display")

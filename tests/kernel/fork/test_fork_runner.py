@@ -287,19 +287,11 @@ def test_what_threads_of_libraries_print_and_display_is_not_in_a_cell(kernel, li
     assert (shown.stdout, shown.displays) == ("mine", [])
 
 
-def test_programs_run_as_in_a_cell(link):
-    assert text_of(link.call("run_shell")).split("\n")[-2:] == ["by the shell", "returned"]
-
-
 def test_progress_comes_while_the_call_runs(link):
     call = link.start("step", progress=True)
     link.receive_until(lambda message: (getattr(message, "progress", None) or 0) > 1)
     link.send(messages.Cancel(id=call, reason="No longer wanted."))
     link.result()
-
-
-def test_a_coroutine_runs_on_a_loop_of_the_copys(link):
-    assert text_of(link.call("coroutine")) == "waits\nwoke up"
 
 
 @pytest.mark.usefixtures("table")
@@ -373,11 +365,6 @@ def test_a_coroutine_that_is_stopped_cleans_up(kernel, link, tmp_path):
     assert "No longer wanted." in text_of(link.result())
     until(lambda: list_children(kernel) == [])
     assert path.read_text() == "tidy"
-
-
-def test_a_time_limit_ends_a_call_in_c(kernel, link):
-    assert "'limited' was stopped: it ran longer than 0.2 s" in text_of(link.call("limited"))
-    until(lambda: list_children(kernel) == [])
 
 
 def test_interrupting_a_cell_stops_no_call_in_a_copy(kernel, link, tmp_path):
@@ -533,12 +520,6 @@ def test_a_call_that_waits_for_a_thread_of_the_kernel_is_ended(kernel, link, how
     assert "deadlocked: it waited for a thread that only the kernel has" in text
 
 
-def test_a_call_that_waits_for_its_own_thread_or_for_time_goes_on(kernel, link):
-    kernel.ok(HOLD_A_LOCK)
-    for how in ("its own thread", "a while"):
-        assert text_of(link.call("wait", how=how)) == "waited"
-
-
 COMPUTE_IN_SQL = """
 import sqlite3
 from_start = [bytearray(3000 + number % 2000) for number in range(5000)]
@@ -591,18 +572,6 @@ def test_many_calls_leave_no_process_and_no_descriptor(kernel, link, number):
         assert text_of(link.call("count")) == "1"
     assert list_children(kernel) == []
     until(lambda: count_descriptors(kernel) <= before)
-
-
-def test_calls_run_at_the_same_time(kernel, link, tmp_path):
-    with Link(link.record) as other:
-        calls = [link.start("tidy", path=str(tmp_path / "a"))]
-        other_call = other.start("tidy", path=str(tmp_path / "b"))
-        until(lambda: len(list_children(kernel)) == 2)
-        link.send(messages.Cancel(id=calls[0], reason="No longer wanted."))
-        other.send(messages.Cancel(id=other_call, reason="No longer wanted."))
-        link.result()
-        other.result()
-    until(lambda: list_children(kernel) == [])
 
 
 MULTIPLY = """
@@ -747,3 +716,8 @@ def test_what_calls_need_of_their_tool_is_built_once_and_in_the_kernel(kernel, l
     pids = builds.read_text().split()
     assert set(pids) == {str(kernel.pid)}
     assert len(pids) <= 2
+
+
+def test_a_time_limit_ends_a_call_in_c(kernel, link):
+    assert "'limited' was stopped: it ran longer than 0.2 s" in text_of(link.call("limited"))
+    until(lambda: list_children(kernel) == [])

@@ -2,6 +2,7 @@
 
 import re
 import threading
+import time
 from contextlib import contextmanager
 
 import pytest
@@ -48,49 +49,6 @@ def test_a_message_that_cannot_be_handled_is_answered_and_ends_nothing(
                 assert "RuntimeError: can't start new thread. Try again." in text_of(answer)
             else:
                 assert (answer.id, answer.resources) == (7, [])
-        assert text_of(link.call("echo")) == "echo {}"
-
-
-@pytest.mark.parametrize(
-    ("attachment", "answer"),
-    [
-        (b'{"a": [1, NaN]}', "echo {'a': [1, nan]}"),
-        (b'{"a": [%b]}' % b",".join([b"1"] * 3), "echo {'a': [1, 1, 1]}"),
-        (b"[1]", "its arguments cannot be read. They are not a JSON object."),
-        (b'{"a": [1}', "its arguments cannot be read. They are not JSON: expected `,` or `]`"),
-        (b'{"a": "\\ud800"}', None),
-        (b"", "They are not JSON: EOF"),
-    ],
-)
-def test_attached_arguments_are_parsed_and_if_they_cannot_be_only_that_call_fails(
-    listening, attachment, answer
-):
-    _, record, _ = listening
-    with Link(record) as link:
-        call = messages.Call(id=7, tool="echo", arguments={})
-        link.socket.sendall(b"".join(frames.encode(call, [attachment])))
-        result = link.receive()
-        assert answer is None or answer in text_of(result)
-        assert result.is_error is (answer is not None and answer.startswith(("its", "They")))
-        assert text_of(link.call("echo")) == "echo {}"
-
-
-@pytest.mark.parametrize(
-    ("attachment", "answer"),
-    [
-        (b'{"id": 1, "params": {"arguments": {"a": [1, NaN]}}}', "echo {'a': [1, nan]}"),
-        (b'{"params": {"arguments": {"a": 1}, "arguments": {"a": 2}}}', "echo {'a': 2}"),
-        (b'{"params": {"arguments": [1]}}', "They are not a JSON object."),
-        (b'{"params": [1]}', "They are not a JSON object."),
-        (b"[1]", "They are not a JSON object."),
-    ],
-)
-def test_arguments_are_found_in_the_attached_request(listening, attachment, answer):
-    _, record, _ = listening
-    with Link(record) as link:
-        call = messages.Call(id=7, tool="echo", arguments={}, arguments_at=["params", "arguments"])
-        link.socket.sendall(b"".join(frames.encode(call, [attachment])))
-        assert answer in text_of(link.receive())
         assert text_of(link.call("echo")) == "echo {}"
 
 
@@ -249,7 +207,6 @@ def test_resources_are_listed_in_parts_and_read(listening):
     one = _keep(echo.store, lambda: "ä,\ud800")
     two = _keep(echo.store, lambda: b"\x00\xff")
     with Link(record) as link:
-        assert link.welcome.resources
         link.send(messages.ListResources(id=1, limit=1))
         (listed,) = link.receive().resources
         assert (listed.uri, listed.name, listed.title) == (one.uri, "a.csv", "All of it")
@@ -276,6 +233,31 @@ def test_a_content_that_takes_long_holds_up_nothing_else(listening):
         assert text_of(link.call("echo", a=1)) == "echo {'a': 1}"
         go_on.set()
         assert link.receive().id == 1
+
+
+@pytest.mark.parametrize("how", ["ended", "disconnected"])
+def test_a_read_that_is_no_longer_wanted_is_stopped(listening, how):
+    _, record, echo = listening
+    began, stopped = threading.Event(), threading.Event()
+
+    def content():
+        try:
+            while True:
+                began.set()
+                time.sleep(0.01)
+        finally:
+            stopped.set()
+
+    with Link(record) as link:
+        link.send(messages.ReadResource(id=1, uri=_keep(echo.store, content).uri))
+        assert began.wait(30)
+        if how == "ended":
+            link.send(messages.EndRead(id=1))
+            assert stopped.wait(30)
+            link.send(messages.EndRead(id=1))  # it is unknown by now
+            link.send(messages.ReadResource(id=2, uri=_keep(echo.store, lambda: "next").uri))
+            assert link.receive().id == 2
+    assert stopped.wait(30)
 
 
 def test_an_unknown_resource_is_told_from_one_that_cannot_be_made(listening):

@@ -4,10 +4,8 @@ import time
 
 from live import Link
 
-from mcp_notebook.content import Result
 from mcp_notebook.kernel.link import call_notices
 from mcp_notebook.kernel.tools.context import Update
-from mcp_notebook.wire import messages
 
 
 def test_progress_is_sent_seldom_and_the_newest_is_what_is_sent(listening, monkeypatch):
@@ -37,22 +35,6 @@ def test_a_call_that_says_nothing_is_told_to_be_alive(listening, monkeypatch):
         link.receive_until(lambda notice: notice.message == "three of ten")
         heartbeat = link.receive()
         assert (heartbeat.message, heartbeat.progress) == ("echoing never", 3)
-
-
-def test_progress_that_stays_the_same_is_sent_once(listening, monkeypatch):
-    monkeypatch.setattr(call_notices, "PROGRESS_INTERVAL", 0)
-    _, record, echo = listening
-    with Link(record) as link:
-        link.start("never", progress=True)
-        link.call("echo")
-        told = []
-        for _ in range(20):
-            echo.report(Update(5, 10, "half"))
-            link.start("echo")  # its result comes after what is sent of the report
-            told += link.receive_until(lambda message: isinstance(message, Result))
-        echo.report(Update(6))
-        told += link.receive_until(lambda message: getattr(message, "progress", None) == 6)
-        assert len([message for message in told if isinstance(message, messages.Progress)]) <= 2
 
 
 def test_who_does_not_ask_is_told_no_progress(listening):

@@ -3,6 +3,7 @@
 import queue
 import sys
 import threading
+import time
 
 import pytest
 
@@ -11,7 +12,7 @@ from mcp_notebook.kernel.link import resource_reader
 from mcp_notebook.kernel.link.resource_reader import MAX_READERS, MAX_WAITING, ResourceReader
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
-from mcp_notebook.wire import content_blocks, messages
+from mcp_notebook.wire import content_blocks, messages, resource_uris
 
 
 class Reads:
@@ -26,9 +27,10 @@ class Reads:
         form = FileFormat(".txt", "text/plain", content)
         return self.store.keep(Original("a", "A", (form,), 1))[0].uri
 
-    def start(self, uri, number=1, most=None):
-        self.reader.read(
-            messages.ReadResource(id=number, uri=uri, most=most), lambda *a: self.answers.put(a)
+    def start(self, uri, number=1, most=None, guest=""):
+        return self.reader.read(
+            messages.ReadResource(id=number, uri=uri, most=most, guest=guest),
+            lambda *a: self.answers.put(a),
         )
 
     def answer(self):
@@ -51,16 +53,6 @@ def test_a_content_arrives_as_it_is(reads, data):
     assert read == Resource(read.uri, data, "text/plain")
 
 
-def test_other_kinds_of_bytes_are_bytes(reads):
-    message, attachments = reads.of(lambda: memoryview(bytearray(b"ab")))
-    assert content_blocks.unpack_resource(message, attachments).data == b"ab"
-
-
-def test_lone_surrogates_are_replaced(reads):
-    message, attachments = reads.of(lambda: "a\ud800b")
-    assert content_blocks.unpack_resource(message, attachments).data == "a\ufffdb"
-
-
 class BadError(Exception):
     def __str__(self):
         raise RuntimeError
@@ -80,10 +72,6 @@ def test_whatever_a_making_raises_is_a_sentence_and_readers_go_on(reads, error):
         assert not message.unknown
         assert not attachments
     assert reads.of(lambda: "still")[0].error is None
-
-
-def test_invalid_content_is_named(reads):
-    assert "neither str nor bytes" in reads.of(lambda: 5)[0].error
 
 
 def test_what_is_too_large_is_not_sent(reads, monkeypatch):
@@ -116,46 +104,144 @@ def test_contents_are_made_on_threads_that_do_not_hold_up_an_exit(reads):
     assert made_on[0].daemon
 
 
-def test_a_few_are_made_at_a_time_and_the_rest_waits_up_to_a_bound(reads):
-    go_on, running, most = threading.Event(), set(), []
+class Held:
+    """Contents that are made until they are let go, in Python."""
+
+    def __init__(self, reads):
+        self.reads = reads
+        self.go_on, self.running, self.began = threading.Event(), [], queue.Queue()
+        self.stopped = queue.Queue()
+
+    def start(self, number, guest=""):
+        def content():
+            self.running.append(guest)
+            self.began.put(guest)
+            try:
+                while not self.go_on.wait(0.01):
+                    pass
+            except BaseException:
+                self.stopped.put(guest)
+                raise
+            finally:
+                self.running.remove(guest)
+            return "x"
+
+        return self.reads.start(self.reads.keep(content), number, guest=guest)
+
+
+@pytest.fixture
+def held(reads):
+    held = Held(reads)
+    yield held
+    held.go_on.set()
+
+
+def test_each_guest_has_one_reader_and_one_is_kept_for_the_user(reads, held):
+    for number, guest in enumerate(["a", "a", "b", "b", "c", "d", "d"]):
+        held.start(number, guest)
+    assert {held.began.get(timeout=30) for _ in range(3)} == {"a", "b", "c"}
+    assert reads.of(lambda: "mine")[0].error is None
+    assert sorted(held.running) == ["a", "b", "c"]
+    held.go_on.set()
+    assert all(reads.answer()[0].error is None for _ in range(7))
+
+
+def test_the_user_has_all_readers_that_guests_leave_and_goes_first(reads, held):
+    for number in range(MAX_READERS):
+        held.start(number)
+    for _ in range(MAX_READERS):
+        held.began.get(timeout=30)
+    order = []
+    for number, guest in enumerate(["a", "b", "", ""], start=10):
+        uri = reads.keep(lambda guest=guest: order.append(guest) or "x")
+        reads.start(uri, number, guest=guest)
+    assert order == []
+    reads.reader.forget(held.start(99))  # one that waits is forgotten, and never runs
+    held.go_on.set()
+    assert {reads.answer()[0].id for _ in range(8)} == {0, 1, 2, 3, 10, 11, 12, 13}
+    assert sorted(order) == ["", "", "a", "b"]
+
+
+def test_a_read_ends_with_its_request(reads, held):
+    read = held.start(1, "a")
+    assert held.began.get(timeout=30) == "a"
+    waiting = held.start(2, "a")
+    reads.reader.forget(waiting)
+    reads.reader.forget(read)
+    assert held.stopped.get(timeout=30) == "a"
+    held.start(3, "a")  # the guest has his reader again
+    assert held.began.get(timeout=30) == "a"
+    assert reads.answers.empty()
+
+
+def test_code_that_catches_an_interrupt_is_interrupted_again(reads):
+    began, ended = threading.Event(), threading.Event()
 
     def content():
-        running.add(threading.get_ident())
-        most.append(len(running))
-        go_on.wait(30)
-        running.discard(threading.get_ident())
-        return "x"
+        try:
+            while True:
+                began.set()
+                time.sleep(0.01)
+        except KeyboardInterrupt:
+            while True:
+                try:
+                    time.sleep(0.01)
+                except KeyboardInterrupt:
+                    ended.set()
+                    raise
 
-    uri = reads.keep(content)
+    read = reads.start(reads.keep(content))
+    assert began.wait(30)
+    reads.reader.forget(read)
+    assert ended.wait(30)
+
+
+def test_a_query_that_takes_too_long_is_answered_and_stopped(reads, held, monkeypatch):
+    monkeypatch.setattr(resource_reader, "QUERY_LIMIT", 0.1)
+    stopped = threading.Event()
+
+    def read_table():
+        try:
+            while True:
+                time.sleep(0.01)
+        except KeyboardInterrupt:
+            stopped.set()
+            raise
+
+    original = Original("a", "A", (), 1, kind="table", read_table=read_table)
+    uri = reads.store.keep(original)[0].uri
+    reads.start(resource_uris.make_view_uri(uri))
+    assert "has not answered within 0.1 s" in reads.answer()[0].error
+    assert stopped.wait(30)
+
+
+def test_a_few_are_made_at_a_time_and_the_rest_waits_up_to_a_bound(reads, held):
     for number in range(MAX_READERS + MAX_WAITING):
-        reads.start(uri, number)
+        held.start(number)
     # The first ones may not have been taken up yet: some more fill what they leave.
-    refused = 0
-    while not refused:
-        reads.start(uri, 999)
-        refused = reads.answers.qsize()
+    while not reads.answers.qsize():
+        held.start(999)
     message, _ = reads.answer()
     assert "busy" in message.error
-    go_on.set()
+    assert len(held.running) <= MAX_READERS
+    held.go_on.set()
     answers = [reads.answer()[0] for _ in range(MAX_READERS + MAX_WAITING)]
-    assert max(most) <= MAX_READERS
     assert all(answer.error is None or "busy" in answer.error for answer in answers)
 
 
-def test_after_the_end_nothing_is_made(reads):
-    go_on, made = threading.Event(), []
-    blocking = reads.keep(lambda: str(go_on.wait(30)))
-    other = reads.keep(lambda: made.append(1) or "x")
+def test_after_the_end_nothing_is_made_and_what_is_made_is_stopped(reads, held):
     for number in range(MAX_READERS):
-        reads.start(blocking, number)
-    reads.start(other)
+        held.start(number)
+        held.began.get(timeout=30)
+    held.start(10)
     reads.reader.close()
-    reads.start(other)
-    go_on.set()
+    held.start(11)
+    for _ in range(MAX_READERS):
+        held.stopped.get(timeout=30)
     for thread in threading.enumerate():
         if thread.name == "mcp-notebook-read":
             thread.join(30)
-    assert made == []
+    assert held.began.empty()
 
 
 def test_asking_what_can_be_read_makes_nothing(reads):

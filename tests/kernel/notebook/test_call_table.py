@@ -7,12 +7,11 @@ import pytest
 from IPython.core.error import UsageError
 
 from mcp_notebook.kernel.calls.call import CallState
-from mcp_notebook.kernel.calls.call_log import CallCounts, LoggedCall
+from mcp_notebook.kernel.calls.call_log import LoggedCall
 from mcp_notebook.kernel.notebook.call_table import (
     DEFAULT_NUMBER,
     LogQuery,
     build_call_table,
-    describe_counts,
     read_query,
 )
 from mcp_notebook.kernel.tools.context import ClientProgram
@@ -24,7 +23,6 @@ def entry(**changes):
         "came": time.time(),
         "client": ClientProgram("editor", "1.2"),
         "tool": "rain",
-        "source_hash": None,
         "arguments": {"city": "Seattle", "year": 2012},
         "state": CallState.DONE,
         "queue_seconds": 0.0004,
@@ -60,7 +58,6 @@ def test_a_line_has_everything_about_a_call():
     [
         ({"client": None}, "this notebook"),
         ({"client": ClientProgram()}, "unknown client"),
-        ({"is_cached": True}, "done, cached"),
         ({"state": CallState.QUEUED}, "queued"),
         (
             {"state": CallState.CANCELLED, "stopped_by": "its client"},
@@ -149,14 +146,3 @@ def test_a_query_selects_by_tool_and_failure():
     calls = [entry(number=1), entry(number=2, tool="b", error="No."), entry(number=3, error="No.")]
     assert [call.number for call in LogQuery(tool="rain").select(calls)] == [1, 3]
     assert [call.number for call in LogQuery(errors=True).select(calls)] == [2, 3]
-
-
-def test_counts_are_two_lines_and_nothing_before_the_first_call():
-    counts = CallCounts()
-    assert list(describe_counts(counts)) == []
-    for tool in ("a", "a", "b", "c", "d", "e", "f"):
-        counts.add(entry(tool=tool, error="No." if tool == "b" else None))
-    assert list(describe_counts(counts)) == [
-        "7 calls, 1 failed (`%mcp log`): a (2), b (1, 1 failed), c (1), d (1), e (1), and 1 more",
-        "by editor 1.2 (7)",
-    ]

@@ -1,7 +1,5 @@
 """A cell's tools are what its last run declares, where the frontend says which cell it runs."""
 
-import re
-
 import pytest
 from live import Link, live_kernel, record_of, tools_of
 
@@ -44,18 +42,6 @@ def test_what_was_decorated_before_the_extension_was_loaded_belongs_to_its_cell(
         kernel.ok("%load_ext mcp_notebook", cell="b")
         kernel.ok(cell_of("tool_v2"), cell="a")
         assert list(tools_of(kernel)) == ["tool_v2"]
-
-
-def test_who_misses_a_tool_that_was_renamed_twice_is_told_its_last_name(kernel):
-    for name in ("tool_v1", "tool_v2", "tool_v3"):
-        kernel.ok(FUNCTION.format(name), cell="a")
-    status = kernel.ok("%mcp status").text
-    for name in ("tool_v1", "tool_v2"):
-        assert re.search(rf"{name}: It was renamed at \d\d:\d\d\. Call 'tool_v3' instead\.", status)
-    kernel.ok("1", cell="a")
-    with Link(record_of(kernel)) as link:
-        reasons = {missing.reason for missing in link.welcome.missing.values()}
-    assert reasons == {"Its cell no longer declares it."}
 
 
 @pytest.mark.parametrize(
@@ -125,13 +111,6 @@ def test_without_the_cells_id_tools_stay_until_they_are_removed(kernel):
     assert list(tools_of(kernel)) == ["f", "g", "h"]
 
 
-def test_tools_of_registry_belong_to_no_cell(kernel):
-    add = "from mcp_notebook import Tool, registry\nregistry.add(Tool(name='f', handler=lambda: 1))"
-    kernel.ok(add, cell="a")
-    kernel.ok("1", cell="a")
-    assert list(tools_of(kernel)) == ["f"]
-
-
 def test_what_a_tool_declares_while_a_cell_runs_is_not_the_cells(kernel):
     kernel.ok(cell_of("declare").replace("'It.'", cell_of("f").replace("\n", "\n    ")))
     kernel.ok("%mcp call declare", cell="a")
@@ -143,13 +122,6 @@ def test_the_cell_that_loads_the_extension_can_declare_tools(kernel):
     kernel.ok("%unload_ext mcp_notebook\n%load_ext mcp_notebook\n" + cell_of("f"), cell="a")
     kernel.ok(cell_of("g"), cell="a")
     assert list(tools_of(kernel)) == ["g"]
-
-
-@pytest.mark.parametrize("inner", ["", "'inner'", "%mcp_tool g"])
-def test_a_cell_inside_a_cell_is_part_of_it(kernel, inner):
-    kernel.ok(cell_of("f", "g"), cell="a")
-    kernel.ok(f"%mcp_tool f\nget_ipython().run_cell({inner!r})\n%mcp_tool g", cell="a")
-    assert list(tools_of(kernel)) == ["f", "g"]
 
 
 # -- several functions, one name -------------------------------------------------------------------
@@ -283,13 +255,6 @@ def test_a_tool_whose_cell_was_deleted_stays_and_the_next_cell_says_how_to_remov
     assert list(tools_of(kernel)) == ["tool_v1"]
     kernel.ok("del tool_v1", cell="b", deleted=[])
     assert "was deleted. Clients" not in kernel.ok("%mcp status", cell="b", deleted=[]).text
-
-
-def test_a_tool_that_another_cell_declares_again_is_not_called_deleted(kernel):
-    kernel.ok(FUNCTION.format("tool_v1"), cell="a")
-    assert (
-        "Clients still" not in kernel.ok(FUNCTION.format("tool_v1"), cell="b", deleted=["a"]).stderr
-    )
 
 
 def test_a_cell_whose_deletion_was_undone_has_its_tools_when_it_runs_again(kernel):

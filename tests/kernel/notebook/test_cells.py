@@ -36,24 +36,12 @@ def test_without_a_last_expression_or_with_a_semicolon_there_is_no_result(shell,
     assert tool(shell, f"f(a: int)\n{body}")(1) is None
 
 
-def test_return_ends_the_call_early(shell):
-    f = tool(shell, "f(a: int)\nif a > 1:\n    return 'big'\n'small'")
-    assert (f(1), f(2)) == ("small", "big")
-
-
 def test_the_notebooks_variables_are_read_and_never_rebound(shell):
     shell.user_ns["data"] = [1, 2, 3]
     f = tool(shell, "f(n: int)\nnew = 1\ndata = [x for x in data if x > n]\nlen(data)")
     assert (f(1), f(1)) == (2, 2)
     assert shell.user_ns["data"] == [1, 2, 3]
     assert "new" not in shell.user_ns
-
-
-def test_a_call_sees_the_notebook_as_it_is_then(shell):
-    shell.user_ns["total"] = 1
-    f = tool(shell, "f()\ntotal += 1\ntotal")
-    shell.user_ns["total"] = 41
-    assert (f(), f()) == (42, 42)
 
 
 @pytest.mark.parametrize(
@@ -72,6 +60,37 @@ def test_a_name_that_neither_notebook_nor_body_has_set_is_an_error_of_the_body(s
         tool(shell, f"f()\n{body}")()
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "exec('total = n * 2')\ntotal",
+        "exec('total = n * 2')\nif True:\n    return total",
+        "%time total = n * 2\ntotal",
+        "globals()['total'] = n * 2\ntotal",
+        "locals()['total'] = n * 2\ntotal",
+        "exec('total = n'); total: int = total * 2\ntotal",
+        "exec('def double(): return n * 2')\n[double() for _ in 'a'][0]",
+        "await sleep(0)\nexec('total = n * 2')\ntotal",
+    ],
+)
+def test_names_that_the_body_binds_by_texts_are_found_and_are_the_calls(shell, body):
+    shell.user_ns.update(total="the notebook's", sleep=asyncio.sleep, eval="the notebook's")
+    f, before = tool(shell, f"f(n: int)\n{body}"), dict(shell.user_ns)
+    value = asyncio.run(f(2)) if inspect.iscoroutinefunction(f) else f(2)
+    assert value == 4
+    assert shell.user_ns == before
+
+
+@pytest.mark.parametrize("wait", ["", "await sleep(0)"])
+def test_a_body_that_yields_may_bind_names_by_texts(shell, wait):
+    async def collect(items):
+        return [item async for item in items]
+
+    shell.user_ns["sleep"] = asyncio.sleep
+    items = tool(shell, f"f(n: int)\nexec('n += 1')\n{wait}\nfor i in range(n):\n    yield i")(2)
+    assert (asyncio.run(collect(items)) if wait else list(items)) == [0, 1, 2]
+
+
 def test_a_parameter_hides_the_notebooks_variable(shell):
     shell.user_ns["city"] = "notebook"
     f = tool(shell, "f(city: str)\ncity = city + '!'\n(lambda: city)()")
@@ -81,13 +100,6 @@ def test_a_parameter_hides_the_notebooks_variable(shell):
 def test_global_says_that_the_notebooks_variable_is_meant(shell):
     tool(shell, "f()\nglobal count\ncount = 1")()
     assert shell.user_ns["count"] == 1
-
-
-def test_the_body_may_use_the_tools_own_name(shell):
-    f = shell.user_ns["f"] = tool(shell, "f(n: int)\nf = n\nf")
-    assert f(3) == 3
-    g = shell.user_ns["g"] = tool(shell, "g(n: int)\nn and n + g(n - 1)")
-    assert g(3) == 6
 
 
 @pytest.mark.parametrize(
@@ -109,12 +121,6 @@ def test_await_in_the_body_makes_it_a_coroutine(shell, body):
     f = tool(shell, f"f()\n{body}")
     assert inspect.iscoroutinefunction(f)
     assert asyncio.run(f()) == 1
-
-
-def test_await_in_an_inner_function_is_that_functions(shell):
-    f = tool(shell, "f()\nasync def inner():\n    await other()\n1")
-    assert not inspect.iscoroutinefunction(f)
-    assert f() == 1
 
 
 def test_the_signature_is_resolved_in_the_notebook_when_the_cell_runs(shell):
@@ -144,10 +150,6 @@ def test_the_first_string_or_comment_is_the_description(shell, body, description
     assert tool(shell, f"f(a: int)\n{body}").__doc__ == description
 
 
-def test_a_string_that_is_the_description_is_not_a_result(shell):
-    assert tool(shell, "f()\n'Rain.'\nx = 1")() is None
-
-
 def test_a_signature_may_go_over_several_lines_with_options_after_it(shell):
     text = "f(\n    a: int,  # how (many\n    b: str = ')',\n) -> int --title T\na\n1 / 0"
     f = tool(shell, text)
@@ -155,10 +157,6 @@ def test_a_signature_may_go_over_several_lines_with_options_after_it(shell):
         f(1)
     assert traceback.extract_tb(caught.value.__traceback__)[-1].lineno == 6
     assert traceback.extract_tb(caught.value.__traceback__)[-1].line == "1 / 0"
-
-
-def test_an_indented_body_is_a_body(shell):
-    assert tool(shell, "f(a: int)\n    b = a\n    return b")(2) == 2
 
 
 def test_ipythons_own_syntax_works_and_sees_the_calls_variables(shell, capfd):
@@ -218,11 +216,6 @@ def test_an_error_of_a_default_is_the_users_own(shell):
         tool(shell, "f(a=broken())\na")
     with pytest.raises(ZeroDivisionError):
         tool(shell, "f(a=1 / 0)\na")
-
-
-def test_declaring_runs_nothing_of_the_body(shell):
-    tool(shell, "f()\nglobal ran\nran = True")
-    assert "ran" not in shell.user_ns
 
 
 def test_a_cell_that_is_refused_runs_nothing(shell):

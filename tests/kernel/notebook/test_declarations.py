@@ -36,12 +36,6 @@ def test_a_cell_with_a_signature_is_one_tool_and_a_function_of_the_notebook(shel
     assert shell.user_ns["double"](4) == 8
 
 
-def test_a_cell_that_cannot_be_a_tool_leaves_the_notebook_as_it_was(shell):
-    with pytest.raises(DefinitionError):
-        cell(shell, "double(*n)\nn")
-    assert "double" not in shell.user_ns
-
-
 def test_the_line_goes_before_the_decorator_and_leaves_its_other_options(shell):
     shell.user_ns["mcp_tool"] = mcp_tool
     (tool,) = cell(shell, "--title Line\n@mcp_tool(title='Mark', priority=2)\ndef f(): 'F.'")
@@ -69,12 +63,6 @@ def test_the_line_says_what_a_function_is_that_is_decorated_as_something_else(sh
 def _one():
     """One."""
     return 1
-
-
-@pytest.mark.parametrize("line", ["f g", "f, g", "f,g"])
-def test_names_may_be_separated_by_commas(shell, line):
-    shell.user_ns.update(f=_one, g=_one)
-    assert [tool.name for tool in names(shell, line)] == ["f", "g"]
 
 
 @pytest.mark.parametrize(

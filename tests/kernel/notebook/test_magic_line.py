@@ -42,11 +42,6 @@ def test_a_signature_is_found_among_options(line, name, rest):
     assert line[signature.column :].startswith(name)
 
 
-@pytest.mark.parametrize("line", ["", "--title 'f(a)'", "--title f(a)", "--title=f(a)", "f g"])
-def test_a_line_may_have_no_signature(line):
-    assert read(line).signature is None
-
-
 def test_options_stand_before_and_after_the_signature():
     line = read("--title 'A b' f(a) --timeout 30s --tag x --tag \"y z\" --priority -2.5")
     options = build_options(line.options)
@@ -60,22 +55,10 @@ def test_examples_are_written_as_in_a_call():
     assert examples == ({"year": 2015}, {"year": -2, "city": "Bern", "days": [1, "b"]}, {})
 
 
-@pytest.mark.parametrize("text", ["2015", "**a", "a=f()", "a=", "a=1)+(b", "(" * 300])
-def test_an_example_that_is_something_else_is_refused(text):
-    with pytest.raises(DefinitionError, match="takes arguments as in a call"):
-        build_options(read(f"--example '{text}'").options)
-
-
 def test_required_capabilities_may_be_repeated_or_stand_in_one_list():
     assert build_options(read("--requires elicitation").options).requires == ("elicitation",)
     options = build_options(read("--requires a,b --requires c").options)
     assert options.requires == ("a", "b", "c")
-
-
-def test_tags_and_related_tools_may_stand_in_one_list():
-    options = build_options(read("f --tag a,b --tag 'c d, e,' --related a,b").options)
-    assert options.tags == ("a", "b", "c d", "e")
-    assert options.related == ("a", "b")
 
 
 @pytest.mark.parametrize(

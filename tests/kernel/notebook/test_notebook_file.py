@@ -53,19 +53,6 @@ def test_what_is_not_there_any_more_keeps_its_name(path, end):
     assert file.path == path
 
 
-@pytest.mark.parametrize("name", [None, "", "console-1", "\0", "/nowhere/x.ipynb"])
-def test_a_kernel_that_has_no_file_follows_none(monkeypatch, name):
-    if name is None or "\0" in name:
-        monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
-    else:
-        monkeypatch.setenv("JPY_SESSION_NAME", name)
-    file = NotebookFile({"__vsc_ipynb_file__": name} if name == "\0" else {})
-    before = file.path
-    assert before is None or before.name
-    assert not file.follow()
-    assert file.path == before
-
-
 def test_vs_code_may_name_the_file_later_and_again(path):
     namespace = {}
     file = NotebookFile(namespace)

@@ -106,7 +106,7 @@ def test_hostile_variables_do_not_become_markup():
 
 
 def test_the_page_says_what_the_card_says():
-    page = Path(__file__).parents[3] / "docs" / "guides" / "jupyter-server.md"
+    page = Path(__file__).parents[3] / "docs" / "guides" / "remote-notebooks.md"
     env = BINDER | {"JPY_MCP_PATH": "/user/ada-rain-1a2b3c/mcp"}
     assert text_of(env) in page.read_text(encoding="utf-8")
 

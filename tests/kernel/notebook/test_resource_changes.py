@@ -52,6 +52,20 @@ def test_a_value_that_cannot_change_counts_if_it_is_another_one(change):
     assert change("rate = 2") == ([], [])
 
 
+def test_no_code_of_a_value_runs(change, namespace):
+    asked = []
+
+    class Lazy(str):
+        __slots__ = ()
+        __class__ = property(asked.append)
+        __eq__ = __ne__ = __hash__ = lambda self, *_: asked.append(self)
+
+    namespace["Lazy"] = Lazy
+    change("rate, orders = Lazy('a'), Lazy('b')")
+    assert change("rate = Lazy('a'); orders")[0] == ["rate"]
+    assert asked == []
+
+
 def test_a_value_that_can_change_counts_when_it_is_named_directly_or_by_a_function(change):
     assert change("orders.append(3)") == (["orders"], ["orders"])
     assert change("helper().append(4)")[0] == ["orders"]

@@ -11,7 +11,6 @@ from live import Link, record_of, text_of
 from pydantic import BaseModel
 from sample_files import write_file
 
-import mcp_notebook
 from mcp_notebook import SharedPath
 from mcp_notebook.errors import InvalidArguments
 from mcp_notebook.kernel.schemas.parameters.signature_to_schema import read_function_schema
@@ -164,24 +163,6 @@ def test_a_pipe_that_takes_the_files_place_does_not_block(folder):
     assert not reader.is_alive()
 
 
-def test_an_author_uses_it_like_any_other_path(folder):
-    path = SharedPath("data") / "new.txt"
-    assert path.write_text("new") == 3
-    with path.open("rb") as file:
-        assert file.read() == b"new"
-    assert Report(path=path).path is path
-    assert Report(path=folder / "data/new.txt").path == folder / "data/new.txt"
-    assert Report(path="data/new.txt").model_dump_json() == f'{{"path":"{path.absolute()}"}}'
-
-
-def test_its_default_may_be_a_file_that_comes_later():
-    file = SharedPath("later.csv")
-
-    def later(path: SharedPath = file): ...
-
-    assert read_function_schema(later).validate({}) == {"path": Path("later.csv")}
-
-
 @pytest.mark.parametrize("tool", ["main", "thread", "fork", "process"])
 def test_the_notebooks_folder_counts_wherever_the_function_runs(kernel, tmp_path, tool):
     if "ran" not in kernel.ok("print(*vars())").stdout.split():
@@ -202,21 +183,3 @@ def test_the_notebooks_folder_counts_wherever_the_function_runs(kernel, tmp_path
     finally:
         kernel.ok(f"os.chdir({place!r})\npool.shutdown()")
         file.unlink()
-
-
-def test_the_form_offers_the_files_of_the_notebooks_folder(kernel):
-    place = Path(kernel.ok("import os; print(os.getcwd())").stdout.strip())
-    file = write_file(place / "offered.csv", "1")
-    try:
-        kernel.ok("from mcp_notebook import SharedPath\n")
-        kernel.ok("%%mcp_tool\ndef size(path: SharedPath): 'Size.'")
-        kernel.ok("%mcp try size")
-        kernel.ok("import gc, ipywidgets")
-        boxes = "[w for w in gc.get_objects() if isinstance(w, ipywidgets.Combobox)]"
-        assert "offered.csv" in kernel.ok(f"print({boxes}[0].options)").stdout
-    finally:
-        file.unlink()
-
-
-def test_it_is_a_public_name():
-    assert mcp_notebook.SharedPath is SharedPath

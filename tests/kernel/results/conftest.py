@@ -32,10 +32,11 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def convert(folder, formatter, store):
-    """Return a function that converts a value to blocks, with some settings."""
+    """Return a function that converts a value to blocks, with some settings and a budget."""
 
-    def to_blocks(value, **limits):
-        converter = Converter(formatter.format, Settings(**limits), keep=store.keep)
+    def to_blocks(value, *, budget=None, **limits):
+        settings = Settings(**limits)
+        converter = Converter(formatter.format, settings, budget=budget, keep=store.keep)
         return list(converter.make_result(value, ()).content)
 
     return to_blocks

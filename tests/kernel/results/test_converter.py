@@ -3,7 +3,7 @@
 import base64
 import io
 import json
-from typing import Any
+from dataclasses import replace
 
 import pytest
 from contents import PNG, Broken, NoClass, Point, kinds, only_text, texts
@@ -14,7 +14,6 @@ from IPython.core.formatters import DisplayFormatter
 from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.errors import ToolError
 from mcp_notebook.kernel.results.converter import NOTHING, Converter
-from mcp_notebook.kernel.results.custom_types import CustomTypes
 from mcp_notebook.kernel.results.outputs import Displayed, Printed
 from mcp_notebook.kernel.schemas.output.output_schema import make_output_schema
 from mcp_notebook.settings.settings import Settings
@@ -41,24 +40,12 @@ PLAIN = st.one_of(
 )
 
 
-@given(PLAIN, st.sampled_from([None, int, float, str, bool, int | None, Any, list[int]]))
-def test_a_plain_value_becomes_what_the_rules_make_of_it(value, annotation):
-    def tool():
-        return value
-
-    tool.__annotations__ = {} if annotation is None else {"return": annotation}
-    output = None if annotation is None else make_output_schema(tool, "tool", schema=True)[0]
-    by_the_rules = CustomTypes()
-    by_the_rules.set(Point, str)
-    plain = Converter(DisplayFormatter().format, Settings())
-    ruled = Converter(DisplayFormatter().format, Settings(), custom_types=by_the_rules)
-    result, expected = (made.make_result(value, (), output) for made in (plain, ruled))
-    assert repr(result) == repr(expected)
-
-
-def test_nothing_is_added_to_what_a_tool_without_a_value_printed(converter):
-    result = converter.make_result(None, [Printed("a"), Printed("b\n"), Printed("c\n")])
-    assert only_text(result) == "ab\nc"
+@given(PLAIN)
+def test_a_plain_value_becomes_what_the_rules_make_of_it(value):
+    converter = Converter(DisplayFormatter().format, Settings())
+    result = converter.make_result(value, ())
+    by_the_rules = converter.make_result(value, (), has_page=True)
+    assert repr(result) == repr(replace(by_the_rules, meta=result.meta))
 
 
 def test_a_table_displayed_in_some_types_only_is_shown_in_these(pandas, converter):
@@ -208,13 +195,6 @@ def test_prints_and_displays_come_in_order_before_the_value(converter):
     assert texts(result) == ["first", "second", "third", "value"]
 
 
-def test_a_displayed_table_is_shown_as_a_returned_one(pandas, converter):
-    frame = pandas.DataFrame({"a": range(500), "b": 0.5})
-    for value in (frame, frame["b"], frame.to_numpy(), frame.index):
-        shown = converter.make_result(None, [Displayed(*converter.format_display(value))])
-        assert shown == converter.make_result(value, [])
-
-
 def test_a_displayed_table_is_shown_as_it_was_then(pandas, converter):
     frame = pandas.DataFrame({"a": [1]})
     shown = Displayed(*converter.format_display(frame))
@@ -222,29 +202,73 @@ def test_a_displayed_table_is_shown_as_it_was_then(pandas, converter):
     assert "a\n1" in only_text(converter.make_result(None, [shown]))
 
 
-def test_a_displayed_block_is_what_its_author_made(converter):
-    for block in (Text("for you", audience="user"), Image(PNG), ResourceLink("a:b", "c")):
-        shown = Displayed(*converter.format_display(block))
-        assert converter.make_result(None, [shown]).content == [block]
-    shown = Displayed(*converter.format_display(Result([Text("a"), Text("b")])))
-    assert texts(converter.make_result(None, [shown])) == ["a", "b"]
-
-
-def test_a_progress_bar_leaves_its_last_state_only(converter):
-    result = converter.make_result(
-        None, [Printed("\r 10%"), Printed("\r 50%"), Printed("\r100%\nok\n")]
-    )
-    assert only_text(result) == "100%\nok"
-
-
-def test_the_specification_of_an_interactive_plot_does_not_flood(converter):
-    spec = {"data": [{"x": n} for n in range(100_000)]}
-    bundle = {"application/vnd.vegalite.v5+json": spec, "text/plain": "<VegaLite 5 object>"}
-    text = only_text(converter.make_result(None, [Displayed(bundle)]))
-    assert "a Vega-Lite chart, not drawn here: it has 1," in text
-    assert len(text) < 6_000
-
-
 def test_a_display_that_nobody_can_read_is_named(converter):
     text = only_text(converter.make_result(None, [Displayed({"application/x-odd": b"\0"})]))
     assert text == "[a display without text: application/x-odd]"
+
+
+def convert_as(annotation, value):
+    def tool():
+        return value
+
+    tool.__annotations__ = {"return": annotation}
+    output = make_output_schema(tool, "tool", schema=True)
+    return Converter(DisplayFormatter().format, Settings()).make_result(value, (), output)
+
+
+INF, NAN = float("inf"), float("nan")
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "text", "data"),
+    [
+        (float, INF, "Infinity", {"result": None}),
+        (float, -INF, "-Infinity", {"result": None}),
+        (float, NAN, "NaN", {"result": None}),
+        (float | None, None, NOTHING, {"result": None}),
+        (list[float], [1.0, INF, NAN], '[1.0,"Infinity","NaN"]', {"result": [1.0, None, None]}),
+        (dict[str, float], {"a": -INF}, '{"a":"-Infinity"}', {"a": None}),
+        (
+            dict[str, list[float]],
+            {"a": [NAN, 2.0]},
+            '{"a":["NaN",2.0]}',
+            {"a": [None, 2.0]},
+        ),
+        (tuple[int, float], (1, INF), '[1,"Infinity"]', {"result": [1, None]}),
+    ],
+)
+def test_infinity_and_nan_are_told_apart_in_the_text_beside_data(annotation, value, text, data):
+    result = convert_as(annotation, value)
+    assert (only_text(result), result.structured) == (text, data)
+
+
+def test_so_they_are_of_numpy():
+    numpy = pytest.importorskip("numpy")
+    assert only_text(convert_as(float, numpy.float64("inf"))) == "Infinity"
+
+
+WARNED = "/a/b/module.py:12: RuntimeWarning: overflow encountered in exp\n  return numpy.exp(x)\n"
+
+
+@pytest.mark.parametrize(
+    ("printed", "shown"),
+    [
+        (
+            "begin\n" + WARNED * 300 + "end",
+            f"begin\n{WARNED}[the same 2 lines 299 more times]\nend",
+        ),
+        (
+            "a line that says the same\n" * 300,
+            "a line that says the same\n[the same line 299 more times]",
+        ),
+        (("x" * 250 + "\n") * 2, "x" * 250 + "\n[the same line 1 more time]"),
+        ("0 0 0\n" * 9, "\n".join(["0 0 0"] * 9)),
+        ("a\n\n\n\n\nb", "a\n\n\n\n\nb"),
+        ("".join(f"step {n}\n" for n in range(300)), "\n".join(f"step {n}" for n in range(300))),
+    ],
+)
+def test_equal_lines_that_are_printed_again_and_again_are_folded(converter, printed, shown):
+    pieces = [Printed(part + "\n") for part in printed.split("\n")]
+    value, *rest = reversed(converter.make_result(7, pieces).content)
+    assert value.text == "7"
+    assert [block.text for block in rest] == [shown]

@@ -1,7 +1,5 @@
 """Displays that only prepare a notebook's page, and those that show something."""
 
-import json
-
 import pytest
 from IPython.core.displayhook import CapturingDisplayHook
 from IPython.core.displaypub import CapturingDisplayPublisher
@@ -68,34 +66,3 @@ def test_plotly_loads_itself_and_then_shows_a_plot(displays, connected):
 )
 def test_what_shows_something_loads_nothing(data):
     assert not is_library_loader(data)
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        {"application/vnd.holoviews_load.v0+json": "(function(root) {}"},
-        {"text/html": '<script type="esms-options">{"shimMode": true}</script><style></style>'},
-        {"text/html": '\n<div class="logo-block">\n<a href="https://holoviews.org" title="">'},
-    ],
-)
-def test_what_holoviews_displays_to_load_itself_is_known(data):
-    assert is_library_loader(data)
-
-
-@pytest.mark.needs("bokeh")
-def test_the_page_by_which_panel_connects_is_told_from_one_that_shows_something():
-    embed, models = pytest.importorskip("bokeh.embed"), pytest.importorskip("bokeh.models")
-
-    documents = json.dumps({"1": embed.json_item(models.Div(text="hello"))["doc"]})
-    page = f"<script>var docs_json = {documents};</script>"
-    assert not is_library_loader({"text/html": page})
-    connection = page.replace('"Div"', '"panel.models.comm_manager.CommManager"')
-    assert is_library_loader({"text/html": connection})
-
-
-def test_the_library_of_lets_plot_is_told_from_its_plots():
-    library = '<div id="a"></div><script type="text/javascript" data-lets-plot-script="library">'
-    plot = '<script type="text/javascript" data-lets-plot-script="plot">var plotSpec={};</script>'
-    assert is_library_loader({"text/html": library})
-    assert not is_library_loader({"text/html": plot})
-    assert not is_library_loader({"text/html": library + plot})

@@ -4,18 +4,11 @@ import io
 import sqlite3
 
 import pytest
-from IPython.display import HTML
 
 from mcp_notebook.content import Image, ResourceLink
-from mcp_notebook.kernel.results import library_values
 from mcp_notebook.kernel.schemas.output.output_schema import make_output_schema
 
 np = pytest.importorskip("numpy")
-
-
-@pytest.fixture
-def pl():
-    return pytest.importorskip("polars")
 
 
 def table_of(text):
@@ -73,46 +66,11 @@ def test_columns_of_the_same_name_are_told_apart(to_text, select):
 # -- groups, relations, fits -----------------------------------------------------------------------
 
 
-def test_groups_are_counted(to_text, pandas):
-    frame = pandas.DataFrame({"city": ["Rome", "Rome", "Oslo"], "mm": [1, 2, 3]})
-    text = to_text(frame.groupby("city"))
-    assert text.startswith("DataFrameGroupBy, not computed yet. Its groups:\n")
-    assert table_of(text) == ["city,rows", "Oslo,1", "Rome,2"]
-    assert table_of(to_text(frame.groupby("city").mm)) == ["city,rows", "Oslo,1", "Rome,2"]
-    assert "Oslo,1" in to_text(frame.groupby("city", as_index=False))
-
-
-@pytest.mark.needs("polars")
-def test_groups_of_polars_are_counted(to_text, pl):
-    text = to_text(pl.DataFrame({"city": ["Rome", "Rome"]}).group_by("city"))
-    assert table_of(text) == ["city,len", "Rome,2"]
-    frame = pl.DataFrame({"n": [1, 2, 3]})
-    assert table_of(to_text(frame.rolling("n", period="2i"))) == ["n,len", "1,1", "2,2", "3,2"]
-    assert table_of(to_text(frame.group_by_dynamic("n", every="2i"))) == ["n,len", "0,1", "2,2"]
-
-
-def test_rows_of_a_resampler_are_counted(to_text, pandas):
-    days = pandas.date_range("2020-01-01", periods=3, freq="12h", name="day")
-    for value in (pandas.DataFrame({"mm": [1, 2, 3]}, days), pandas.Series([1, 2, 3], days)):
-        text = to_text(value.resample("D"))
-        assert text.startswith("DatetimeIndexResampler, not computed yet.")
-        assert table_of(text) == ["day,rows", "2020-01-01,2", "2020-01-02,1"]
-
-
-def test_a_window_shows_its_settings_and_its_rows(to_text, pandas):
-    frame = pandas.DataFrame({"mm": [1, 2]})
-    for window in (frame.rolling(2), frame.mm.expanding(), frame.ewm(1)):
-        text = to_text(window)
-        assert text.startswith(f"{type(window).__name__} [")
-        assert "], not computed yet. Its rows:\n" in text
-        assert table_of(text) == ["mm", "1", "2"]
-
-
 def test_a_relation_of_duckdb_is_a_table_with_links(convert):
     duckdb = pytest.importorskip("duckdb")
     relation = duckdb.sql("select i, 'x' || i as s, null as n from range(100) t(i)")
     text, *links = convert(relation)
-    assert text.text.startswith("pyarrow Table: 100 rows x 3 columns\ni int64: 0 to 99, mean 49.5")
+    assert text.text.startswith("list of dicts: 100 rows x 3 columns\ni int: 0 to 99, mean 49.5")
     assert table_of(text.text)[-1] == "99,x99,"
     assert [type(link) for link in links] == [ResourceLink, ResourceLink]
     [failure] = convert(duckdb.sql("select ('x' || i)::int as s from range(1) t(i)"))
@@ -122,16 +80,8 @@ def test_a_relation_of_duckdb_is_a_table_with_links(convert):
 def test_only_the_beginning_of_a_huge_relation_is_read(convert):
     duckdb = pytest.importorskip("duckdb")
     first, text, *_ = convert(duckdb.sql("select i from range(1000000000) t(i)"))
-    assert first.text == "The first 1,000,000 rows of a DuckDB relation:"
-    assert text.text.startswith("pyarrow Table: 1,000,000 rows x 1 column")
-
-
-def test_a_relation_with_wide_rows_is_read_until_it_fills_its_memory(convert, monkeypatch):
-    duckdb = pytest.importorskip("duckdb")
-    monkeypatch.setattr(library_values, "MAX_RELATION", 2_000_000)
-    first, text, *_ = convert(duckdb.sql("select i, repeat('x', 100) from range(1000000000) t(i)"))
-    assert first.text == "The first 65,536 rows of a DuckDB relation:"
-    assert text.text.startswith("pyarrow Table: 65,536 rows x 2 columns")
+    assert first.text == "The first 100,000 rows:"
+    assert text.text.startswith("list of dicts: 100,000 rows x 1 column")
 
 
 def test_the_query_of_a_relation_runs_once(convert):
@@ -197,17 +147,13 @@ def test_a_long_graph_is_a_table_with_links(convert):
 
 
 @pytest.mark.needs("scipy")
-@pytest.mark.parametrize("kind", ["csr", "csc", "coo", "lil", "dok", "dia", "bsr"])
-def test_a_sparse_matrix_is_its_elements(convert, kind):
+def test_a_sparse_matrix_is_its_elements(to_text):
     sparse = pytest.importorskip("scipy.sparse")
-    small = convert(sparse.eye(2, format=kind))[-1].text
-    assert small.endswith("1.0,0.0\n0.0,1.0")
-    large = sparse.eye(1_000, format=kind)
+    large = sparse.eye(1_000, format="csr")
     for matrix in (large, sparse.csr_array(large)):
-        name, table, *_ = convert(matrix)
-        assert "1000 stored elements" in name.text or "1000)" in name.text
-        assert table_of(table.text)[:2] == ["row,column,value", "0,0,1.0"]
-        assert table_of(table.text)[-1] == "999,999,1.0"
+        text = to_text(matrix)
+        assert "1000 stored elements" in text
+        assert text.split()[-3:] == ["(999,", "999)", "1.0"]
 
 
 # -- databases, records, estimators, molecules -----------------------------------------------------
@@ -293,7 +239,7 @@ def test_a_program_gets_rows_as_dicts_and_both_get_all_of_them(people, converter
     def people_tool() -> list[dict]:
         """Declare what it returns."""
 
-    schema, _ = make_output_schema(people_tool, "people")
+    schema = make_output_schema(people_tool, "people", schema=True)
     mapped = session.scalars(sa.select(person)).all()
     for value in (
         session.execute(query),
@@ -301,25 +247,9 @@ def test_a_program_gets_rows_as_dicts_and_both_get_all_of_them(people, converter
         session.execute(query).mappings(),
     ):
         result = converter.make_result(value, (), schema)
-        assert result.structured == expected
+        assert result.structured["result"] == expected
         assert "Ann" in result.content[0].text
-    assert converter.make_result(mapped, (), schema).structured[1]["friend_id"] == 1
-
-
-def test_a_connection_of_duckdb_is_what_was_executed_on_it(to_text):
-    connection = pytest.importorskip("duckdb").connect()
-    assert "that has executed nothing" in to_text(connection)
-    assert to_text(connection.execute("select 1 as a, 'x' as b")) == '[{"a":1,"b":"x"}]'
-    assert to_text(connection) == "No rows are left to fetch; columns: a, b"
-
-
-def test_a_plan_of_duckdb_is_drawn_as_it_is(to_text):
-    duckdb = pytest.importorskip("duckdb")
-    for value in (duckdb.sql("explain select 1"), duckdb.connect().execute("explain select 1")):
-        text = to_text(value)
-        assert "explain_key" not in text
-        assert "\\n" not in text
-        assert len(text.splitlines()) > 3
+    assert converter.make_result(mapped, (), schema).structured["result"][1]["friend_id"] == 1
 
 
 def test_structs_of_msgspec_are_their_fields(to_text):
@@ -354,56 +284,3 @@ def test_an_estimator_shows_what_it_learned(to_text):
     steps = pipeline.make_pipeline(processing.StandardScaler(), "passthrough", linear.Ridge())
     text = to_text(steps.fit([[0.0], [1.0]], [1.0, 3.0]))
     assert text.index("standardscaler learned:") < text.index('"mean_":[0.5]') < text.index("coef_")
-
-
-@pytest.mark.needs("statsmodels")
-def test_predictions_and_summaries_of_statsmodels_are_shown(to_text, pandas):
-    api = pytest.importorskip("statsmodels.api")
-    seasonal = pytest.importorskip("statsmodels.tsa.seasonal")
-    y = pandas.Series([1.0, 2.0, 3.5, 3.9, 5.1, 6.2, 6.8, 8.1], name="y")
-    model = api.OLS(y, api.add_constant(pandas.Series(range(8), name="x")))
-    assert to_text(model) == "OLS of y by const, x; not fitted: return its `.fit()`."
-    fit = model.fit()
-    assert to_text(fit.summary()).lstrip().startswith("OLS Regression Results")
-    assert "mean_ci_lower" in to_text(fit.get_prediction())
-    assert "trend float64" in to_text(seasonal.seasonal_decompose(y, period=2))
-
-
-def test_a_molecule_is_its_smiles(convert, to_text, pandas):
-    chem = pytest.importorskip("rdkit.Chem")
-    ethanol = chem.MolFromSmiles("OCC")
-    assert convert(ethanol)[0].text == "CCO"
-    assert convert({"ethanol": ethanol})[0].text == "ethanol:\nCCO"
-    assert table_of(to_text(pandas.DataFrame({"molecule": [ethanol]})))[-1] == "CCO"
-
-
-def test_alignments_and_trees_of_biopython_are_written_out(to_text):
-    align = pytest.importorskip("Bio.Align")
-    phylo = pytest.importorskip("Bio.Phylo")
-    alignments = align.PairwiseAligner().align("GATTACA", "GCATGCA")
-    assert "query             0 G" in to_text(alignments[0])
-    assert to_text(alignments).startswith("Alignments with the score 4")
-    many = to_text(align.PairwiseAligner().align("A" * 9, "A" * 4))
-    assert many.partition("\n")[0].endswith(", the first 10 of more:")
-    assert many.count("target") == 10
-    assert to_text(phylo.read(io.StringIO("((A:1,B:2):1,C:3);"), "newick")).startswith("((A:1")
-
-
-@pytest.mark.needs("vl_convert")
-def test_a_plot_of_lets_plot_is_a_picture_wherever_it_is_shown(convert, to_text):
-    lets_plot = pytest.importorskip("lets_plot")
-    pytest.importorskip("vl_convert")
-    plot = lets_plot.ggplot({"x": [1, 2]}, lets_plot.aes("x", "x")) + lets_plot.geom_point()
-    for value in (plot, [plot], lets_plot.gggrid([plot, plot])):
-        picture, link = convert(value)
-        assert (type(picture), link.name) == (Image, "picture.svg")
-    [text, _] = convert(HTML(plot._repr_html_()))
-    assert text.text.startswith("[a lets-plot plot, not drawn here: `return` it in place of `show")
-    assert '"x":[1.0,2.0]' in text.text
-
-
-def test_a_table_of_holoviews_is_a_table(to_text):
-    holoviews = pytest.importorskip("holoviews")
-    for kind in (holoviews.Table, holoviews.Dataset):
-        text = to_text(kind([("Rome", 3)], "city", "mm"))
-        assert table_of(text) == ["city,mm", "Rome,3"]

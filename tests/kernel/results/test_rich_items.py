@@ -14,7 +14,6 @@ def items(collection, depth=0):
     return RichItems(
         collection,
         depth,
-        is_custom=lambda item: item == "custom",
         is_rich=lambda item: isinstance(item, Rich),
     )
 
@@ -24,10 +23,6 @@ def test_one_rich_item_is_enough():
     assert items({"a": Rich()}).are_present()
     assert not items([1, "text", None, {}]).are_present()
     assert not items({1, 2}).are_present()
-
-
-def test_a_scalar_that_the_author_converts_is_rich():
-    assert items(["custom"]).are_present()
 
 
 def test_a_collection_within_the_collection_counts_but_none_below():

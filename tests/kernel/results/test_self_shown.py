@@ -7,14 +7,12 @@ from typing import Any, NamedTuple
 
 import attrs
 import pytest
-from contents import Point, only_text
+from contents import only_text
 from pydantic import BaseModel
 
 from mcp_notebook.kernel.results.converter import Converter
-from mcp_notebook.kernel.results.outputs import Displayed
 from mcp_notebook.kernel.results.self_shown import (
     has_registered_format,
-    leave_out_generated_repr,
     shows_itself,
 )
 from mcp_notebook.settings.settings import Settings
@@ -145,12 +143,6 @@ def test_a_generated_repr_is_left_out_of_a_display(converter):
     assert data == {"text/html": "<p>shown</p>"}
 
 
-@pytest.mark.parametrize("value", [{}, [], 1, object(), Fields])
-def test_a_plain_text_alone_is_kept(value):
-    data = {"text/plain": "all there is"}
-    assert leave_out_generated_repr(value, data) == data
-
-
 @pytest.mark.slow
 @pytest.mark.needs("xarray")
 def test_an_xarray_dataset_keeps_its_dimensions_and_attributes(to_text):
@@ -160,15 +152,6 @@ def test_an_xarray_dataset_keeps_its_dimensions_and_attributes(to_text):
     assert "Dimensions:  (x: 50, y: 40)" in text
     assert "title:    demo" in text
     assert len(text) < 500
-
-
-@pytest.mark.slow
-@pytest.mark.needs("great_tables")
-def test_a_table_of_great_tables_is_the_table(to_text):
-    great_tables = pytest.importorskip("great_tables")
-    pd = pytest.importorskip("pandas")
-    text = to_text(great_tables.GT(pd.DataFrame({"a": [1], "b": ["x"]})))
-    assert text == "| a | b |\n|---|---|\n| 1 | x |"
 
 
 @pytest.mark.filterwarnings("ignore:Pandas doesn't allow")
@@ -185,23 +168,6 @@ def test_a_table_of_pandas_that_has_its_own_markdown_is_shown_by_it(pandas, conv
     series = pandas.Series([1])
     monkeypatch.setattr(pandas.Series, "_repr_markdown_", lambda _: "patched", raising=False)
     assert only_text(converter.make_result(series, ())) == "patched"
-
-
-def test_a_formatter_of_the_users_counts_for_a_displayed_table(pandas, formatter, converter):
-    formatter.formatters["text/markdown"].for_type(pandas.DataFrame, lambda _: "**mine**")
-    shown = Displayed(*converter.format_display(pandas.DataFrame({"a": [1]})))
-    assert only_text(converter.make_result(None, [shown])) == "**mine**"
-
-
-def test_html_that_the_user_registered_for_tables_counts(pandas, formatter, converter):
-    formatter.formatters["text/html"].for_type(pandas.DataFrame, lambda _: "<b>mine</b>")
-    assert only_text(converter.make_result(pandas.DataFrame({"a": [1]}), ())) == "**mine**"
-
-
-def test_a_formatter_that_the_user_registered_counts(formatter):
-    formatter.formatters["text/markdown"].for_type(Point, lambda point, *_: f"**P{point.x}**")
-    converter = Converter(formatter.format, Settings())
-    assert only_text(converter.make_result(Point(x=4), ())) == "**P4**"
 
 
 def test_a_formatter_counts_that_is_registered_for_the_object_a_base_or_a_name(formatter):

@@ -8,6 +8,7 @@ from contents import only_text
 from mcp_notebook.content import Resource, Result, Text
 from mcp_notebook.errors import InvalidResult
 from mcp_notebook.kernel.results.structured import NO_DATA, make_structured
+from mcp_notebook.wire.resource_uris import describe_links
 
 
 def test_a_result_is_passed_on_with_its_parts_made_fit(converter):
@@ -17,9 +18,12 @@ def test_a_result_is_passed_on_with_its_parts_made_fit(converter):
         is_error=True,
         meta={"org.example/x": {1}},
     )
-    assert converter.make_result(given_, ()) == Result(
-        [Text("text"), Resource("notebook:///x", "\ufffd")],
-        structured={"a": None, "when": "2024-01-01"},
+    made = converter.make_result(given_, ())
+    link = made.content[-1]  # to the document, for those who read the data only
+    about = f"text\n\n{describe_links([link])}"
+    assert made == Result(
+        [Text("text"), Resource("notebook:///x", "\ufffd"), link],
+        structured={"about_this_result": about, "a": None, "when": "2024-01-01"},
         is_error=True,
         meta={"org.example/x": [1]},
     )

@@ -70,6 +70,22 @@ def test_of_a_library_only_the_frame_that_raised_is_named(compiler):
     assert text.startswith(f"{json.JSONDecodeError.__module__}.JSONDecodeError: ")
 
 
+def test_what_is_installed_outside_of_site_packages_is_a_library_too(
+    compiler, tmp_path, monkeypatch
+):
+    (tmp_path / "acme-1.0.dist-info").mkdir()
+    (tmp_path / "acme").mkdir()
+    path = tmp_path / "acme" / "load.py"
+    code = compile("def load():\n    return read()\ndef read():\n    1 / 0\n", path, "exec")
+    library = {"__name__": "acme.load"}
+    exec(code, library)
+    monkeypatch.syspath_prepend(tmp_path)
+    namespace = cell(compiler, "def f():\n    return load()\n")
+    namespace["load"] = library["load"]
+    text = describe_exception(raised(namespace["f"]), compiler.format_code_name)
+    assert text.endswith("return load()\n    ...\n  acme/load.py, line 4, in read")
+
+
 def test_what_runs_the_users_code_is_left_out(compiler):
     namespace = cell(compiler, CELL)
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - only here
@@ -98,14 +114,6 @@ def test_what_caused_it_is_told(compiler):
     assert "Cell In[3], line 3, in f\n    {}['x']" in text
 
 
-def test_a_suppressed_cause_is_not_told(compiler):
-    source = (
-        "def f():\n    try:\n        {}['x']\n"
-        "    except KeyError:\n        raise ValueError from None\n"
-    )
-    assert "KeyError" not in describe_exception(raised(cell(compiler, source)["f"]))
-
-
 def test_the_members_of_a_group_are_told_up_to_a_bound():
     group = ExceptionGroup("several", [ValueError(str(n)) for n in range(8)])
     text = describe_exception(group)
@@ -129,12 +137,6 @@ def test_an_endless_recursion_is_short(compiler):
     assert len(text) < 1_000
 
 
-def test_recursion_through_two_functions_is_short(compiler):
-    source = "def f(n):\n    return g(n + 1)\n\ndef g(n):\n    return f(n + 1)\n"
-    text = describe_exception(raised(cell(compiler, source)["f"], 0), compiler.format_code_name)
-    assert len(text) < 3_000
-
-
 def test_an_exception_whose_message_fails_is_named():
     class Mute(Exception):
         def __str__(self):
@@ -143,21 +145,6 @@ def test_an_exception_whose_message_fails_is_named():
         __repr__ = __str__
 
     assert "Mute" in describe_exception(Mute())
-
-
-def test_notes_of_an_exception_are_kept():
-    error = ValueError("bad")
-    error.add_note("try region='EU'")
-    assert describe_exception(error) == "ValueError: bad\ntry region='EU'"
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(2), MemoryError()])
-def test_an_unusual_exception_is_named(error):
-    assert describe_exception(error).startswith(type(error).__name__)
-
-
-def test_a_huge_message_is_cut():
-    assert len(describe_exception(ValueError("x" * 1_000_000))) < 10_000
 
 
 # -- what a client gets ----------------------------------------------------------------------------

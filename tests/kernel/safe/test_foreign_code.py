@@ -22,12 +22,7 @@ from IPython.core.formatters import DisplayFormatter
 
 from mcp_notebook.kernel.calls.interrupts import InterruptGate
 from mcp_notebook.kernel.results.converter import Converter
-from mcp_notebook.kernel.safe.foreign_code import (
-    DeadlineExceeded,
-    deadline,
-    run_bounded,
-    run_guarded,
-)
+from mcp_notebook.kernel.safe.foreign_code import DeadlineExceeded, deadline, guard
 from mcp_notebook.settings.settings import Settings
 
 SECONDS = 0.05
@@ -121,6 +116,19 @@ def test_a_collection_that_never_ends_is_named(where, converter):
     assert text == "[an object of type LoopsAsMapping whose repr took longer than 0.05 s]"
 
 
+class NeverSaysItsClass:
+    @property
+    def __class__(self):
+        while True:
+            pass
+
+
+@pytest.mark.parametrize("wrap", [lambda it: it, lambda it: [1, it], lambda it: {"a": (it,)}])
+def test_an_object_that_never_says_its_class_is_a_sentence(where, converter, wrap):
+    text = only_text(where(lambda: converter.make_result(wrap(NeverSaysItsClass()), ())))
+    assert "whose repr took longer than 0.05 s]" in text
+
+
 def test_a_repr_that_sleeps_is_woken_on_the_main_thread(converter):
     class Sleeps:
         def __repr__(self):
@@ -202,14 +210,14 @@ class LoopsLong:
 
     def __repr__(self):
         if self._first is not None:
-            run_bounded(repr, self._first)
+            guard(repr, self._first)
         return spin(LONG)
 
 
 def test_what_comes_after_a_piece_within_a_piece_is_still_bounded(where):
     def convert():
         with deadline(SECONDS), pytest.raises(DeadlineExceeded):
-            run_bounded(repr, LoopsLong(first=Counter("a")))
+            guard(repr, LoopsLong(first=Counter("a")))
 
     where(convert)
 
@@ -217,7 +225,7 @@ def test_what_comes_after_a_piece_within_a_piece_is_still_bounded(where):
 def test_a_result_in_a_thread_that_got_a_copy_of_the_context_has_its_own_time():
     def convert():
         with deadline(SECONDS), pytest.raises(DeadlineExceeded):
-            run_bounded(repr, LoopsLong())
+            guard(repr, LoopsLong())
 
     with deadline(SECONDS), ThreadPoolExecutor(1) as thread:
         thread.submit(copy_context().run, convert).result()
@@ -302,7 +310,7 @@ def test_what_comes_after_is_never_hit(where):
                 length = 60  # long enough for a watch that a busy machine keeps waiting
             try:
                 with deadline(seconds):
-                    ends[run_bounded(lambda given: spin(given[0]), [length])] += 1
+                    ends[guard(lambda given: spin(given[0]), [length])] += 1
                     spin(source.uniform(0, 0.0001))  # our own code, after the piece
             except DeadlineExceeded as error:
                 assert str(error).startswith("whose repr took longer")  # it was in the piece
@@ -320,15 +328,15 @@ def _raise(error):
 
 
 def test_what_the_code_returns_is_returned():
-    assert run_guarded(lambda: "42", str) == "42"
+    assert guard(lambda: "42", recover=str) == "42"
 
 
 @pytest.mark.parametrize("kind", [ValueError, SystemExit, GeneratorExit, asyncio.CancelledError])
 def test_whatever_the_code_raises_is_recovered_from(kind):
     error = kind("no")
-    assert run_guarded(lambda: _raise(error), lambda caught: caught) is error
+    assert guard(lambda: _raise(error), recover=lambda caught: caught) is error
 
 
 def test_the_interrupt_that_stops_a_call_goes_on():
     with pytest.raises(KeyboardInterrupt):
-        run_guarded(lambda: _raise(KeyboardInterrupt()), str)
+        guard(lambda: _raise(KeyboardInterrupt()), recover=str)

@@ -8,7 +8,12 @@ from fractions import Fraction
 import pytest
 from live import Link, live_kernel, record_of, text_of
 
-from mcp_notebook.kernel.safe.libraries import find_imported, find_libraries, is_instance
+from mcp_notebook.kernel.safe.libraries import (
+    claims_class,
+    find_imported,
+    find_libraries,
+    is_instance,
+)
 
 MODULE = """
 import pathlib, time
@@ -170,3 +175,16 @@ def test_a_class_of_a_library_is_known_without_importing_it():
     assert is_instance(Decimal(1), "decimal.Decimal")
     assert not is_instance(1, "decimal.Decimal")
     assert not is_instance(1, "not_installed.Thing")
+
+
+class Watches:
+    def __getattribute__(self, name):
+        raise AssertionError(name)
+
+
+@pytest.mark.parametrize(
+    ("kind", "claims"),
+    [(Proxy, True), (Watches, True), (OfTwo, False), (int, False), (type(sys), False)],
+)
+def test_objects_that_say_their_class_themselves_are_known_without_asking(kind, claims):
+    assert claims_class(kind) is claims

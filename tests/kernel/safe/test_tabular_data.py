@@ -118,14 +118,6 @@ def test_nested_elements_keep_their_nanoseconds():
     assert str(list_elements(array)).startswith("[[Duration('0:00:00.000000001')], [")
 
 
-@pytest.mark.needs("polars")
-def test_nested_elements_of_polars_keep_their_nanoseconds():
-    moments = pl.Series([[1], None]).cast(pl.List(pl.Datetime("ns")))
-    fields = pl.Series([{"t": 1}, {"t": None}]).cast(pl.Struct({"t": pl.Duration("ns")}))
-    assert str(list_elements(moments)) == "[[Moment('1970-01-01 00:00:00.000000001')], None]"
-    assert str(list_elements(fields)) == "[{'t': Duration('0:00:00.000000001')}, {'t': None}]"
-
-
 class Number(int):
     """A subclass of a built-in type."""
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from mcp_notebook.kernel.safe.text import (
     clean_printed,
     clean_text,
-    compute_share,
     cut_text,
     describe_bytes,
     describe_error,
@@ -35,19 +34,6 @@ def test_a_long_text_is_cut_at_ends_of_lines_and_says_how_much_is_gone():
     gone = len(text) - len(head) - len(tail)
     lines = text[len(head) : len(text) - len(tail)].count("\n")
     assert f"[... {gone:,} of 8,890 characters, {lines} of 1,001 lines, left out ...]" in made
-
-
-def test_a_text_of_one_long_word_is_cut_anywhere():
-    made = cut_text("x" * 1_000, 300)
-    assert 270 < len(made) <= 300
-    assert re.sub(r"[\d,]+ of", "N of", made).strip("x") == (
-        "\n[... N of 1,000 characters left out ...]\n"
-    )
-
-
-@pytest.mark.parametrize("size", [0, 1, 9])
-def test_where_there_is_no_room_to_say_so_the_beginning_is_kept(size):
-    assert cut_text("abc" * 1_000, size) == ("abc" * 1_000)[:size]
 
 
 @given(st.lists(st.text("abc123.-", min_size=1, max_size=8), min_size=40), st.integers(30, 99))
@@ -194,12 +180,6 @@ def test_bytes_are_text_where_they_are_text():
 
 def test_only_lone_surrogates_are_replaced():
     assert replace_surrogates("a\x00\x1b[0m\ud800\U0001f600") == "a\x00\x1b[0m\ufffd\U0001f600"
-
-
-@given(st.lists(st.integers(0, 1_000)), st.integers(0, 5_000))
-def test_texts_that_are_cut_to_their_share_keep_to_the_total(lengths, total):
-    share = compute_share(lengths, total)
-    assert sum(min(length, share) for length in lengths) <= max(total, 0)
 
 
 def test_a_long_line_after_a_progress_bar_takes_linear_time():

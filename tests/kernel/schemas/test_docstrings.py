@@ -7,8 +7,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from optional_libraries import import_optional
 
 from mcp_notebook.kernel.schemas.docstrings import (
@@ -103,55 +101,14 @@ def test_rest_fields_are_taken_out():
     )
 
 
-def test_text_after_a_section_is_kept():
-    doc = parse_docstring("Do.\n\nArgs:\n    x: The x.\n\nMore about it.")
-    assert doc == FunctionDoc("Do.\n\nMore about it.", {"x": "The x."})
-
-
 @pytest.mark.parametrize("docstring", [None, "", "   \n  "])
 def test_no_docstring_is_an_empty_description(docstring):
     assert parse_docstring(docstring) == FunctionDoc()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "One line.",
-        ":warning: This stays.\n@mcp_tool stays too.",
-        "A heading\n=========\n\n- Args: in a list",
-        "Usage\n-----\n\n    f(1)",
-        "Do.\n\nTypes:\n    a: stays",
-    ],
-)
-def test_a_docstring_without_sections_is_all_description(text):
-    assert parse_docstring(text) == FunctionDoc(text)
-
-
 def test_a_section_that_cannot_be_parsed_does_not_prevent_the_tool():
     doc = parse_docstring("Do.\n\nArgs:\n    no colon here")
     assert doc == FunctionDoc("Do.")
-
-
-pieces = st.sampled_from(
-    [
-        "Args:",
-        "    x: y",
-        "    x",
-        "Parameters",
-        "----",
-        ":param x: y",
-        ":returns",
-        "",
-        "Text.",
-        "  :",
-    ]
-)
-
-
-@given(st.lists(pieces | st.text(max_size=10), max_size=12).map("\n".join))
-def test_no_docstring_fails(text):
-    doc = parse_docstring(text)
-    assert doc.description == doc.description.strip()
 
 
 # -- Which words of docstrings are types. ----------------------------------------------------------
@@ -255,14 +212,6 @@ def test_no_variable_of_the_notebook_is_asked_anything():
             raise ZeroDivisionError
 
     assert list_library_words({"a": Strange(), "pd": pd})["dataframe"] is pd.DataFrame
-
-
-@pytest.mark.parametrize(
-    "text", ["ndarray of Cell", "DataFrame of float", "array of list", "array x"]
-)
-def test_an_array_of_something_else_is_none(text):
-    with pytest.raises(ValueError, match=r".*"):
-        read_documented_type(text, list_library_words({"pd": pd}))
 
 
 @pytest.mark.smoke

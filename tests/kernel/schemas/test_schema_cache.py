@@ -6,7 +6,6 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from decimal import Decimal
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, Literal, NewType, Optional, Tuple  # noqa: UP035 - both spellings
@@ -18,13 +17,11 @@ from live import TIMEOUT
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 from typing_extensions import TypedDict
 
-from mcp_notebook.errors import DefinitionError, InvalidArguments
+from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.schemas import schema_cache
 from mcp_notebook.kernel.schemas.parameters.signature_to_schema import read_function_schema
 from mcp_notebook.kernel.schemas.schema_cache import (
-    NotCacheable,
     SchemaCache,
-    make_fingerprint,
 )
 from mcp_notebook.kernel.tools.context import Context
 
@@ -147,18 +144,6 @@ def test_no_schema_from_the_disk_ever_differs_from_the_one_that_would_be_built(
         assert outcome(function(*each), cache) == outcome(function(*each), None)
 
 
-def test_arguments_are_validated_as_ever(cache):
-    made = function(Annotated[int, Field(ge=1)], 5)
-    read_function_schema(made, cache=cache)
-    schema = read_function_schema(made, cache=cache)
-    assert schema.validate({}) == {"a": 5}
-    assert schema.validate({"a": "7"}) == {"a": 7}
-    with pytest.raises(InvalidArguments, match="a: "):
-        schema.validate({"a": 0})
-    with pytest.raises(InvalidArguments, match="a: "):
-        schema.validate({"a": True})
-
-
 def test_a_default_that_is_a_field_and_one_that_is_an_object_stay_what_they_are(cache):
     member = color().RED
     for made, given_default in [
@@ -167,14 +152,6 @@ def test_a_default_that_is_a_field_and_one_that_is_an_object_stay_what_they_are(
     ]:
         read_function_schema(made, cache=cache)
         assert read_function_schema(made, cache=cache).validate({}) == given_default
-
-
-def test_a_parameter_of_the_notebooks_own_stays_hidden(cache, tmp_path):
-    made = function(Context | None, None)
-    built = outcome(made, None)
-    assert outcome(made, cache) == outcome(made, cache) == built
-    assert built.injected == ("a",)
-    assert len(files(tmp_path)) == 1
 
 
 def test_what_is_refused_is_not_kept(cache, tmp_path):
@@ -255,20 +232,6 @@ def test_what_cannot_be_told_exactly_has_no_key(cache, value):
     assert cache.key(value) is None
 
 
-def test_values_that_python_calls_equal_are_told_apart():
-    values = [1, 1.0, True, Decimal(1), "1", b"1", (1,), [1], (), [], {}, set(), None, ["1", "1"]]
-    values += [["11"], [["1"], "1"], 0.0, -0.0]
-    assert len({make_fingerprint(value) for value in values}) == len(values)
-
-
-def test_a_value_that_contains_itself_has_no_key(cache):
-    endless = []
-    endless.append(endless)
-    assert cache.key(endless) is None
-    with pytest.raises((NotCacheable, RecursionError)):
-        make_fingerprint(endless)
-
-
 # -- the disk --------------------------------------------------------------------------------------
 
 DAMAGED = {
@@ -313,13 +276,6 @@ def test_a_folder_that_cannot_be_written_costs_nothing_but_time(tmp_path):
     (tmp_path / "schemas").write_text("a file, no folder")
     cache = SchemaCache(tmp_path / "schemas")
     assert read_function_schema(function(), cache=cache) == read_function_schema(function())
-
-
-def test_another_version_of_the_package_has_other_keys(tmp_path, monkeypatch):
-    before = SchemaCache(tmp_path).key("a")
-    assert SchemaCache(tmp_path).key("a") == before
-    monkeypatch.setattr(schema_cache, "__version__", "99")
-    assert SchemaCache(tmp_path).key("a") != before
 
 
 def test_old_files_go_and_so_do_the_oldest_of_too_many(tmp_path, monkeypatch):

@@ -3,7 +3,6 @@
 import base64
 import collections.abc
 import functools
-import json
 import sys
 import typing
 from collections.abc import Callable, Collection
@@ -232,58 +231,3 @@ def test_a_decorator_that_does_not_say_what_its_function_takes_is_refused(decora
     assert "`@functools.wraps(function)`" in said
     properties = make_tool(functools.wraps(rain)(decorate(rain))).info.input_schema["properties"]
     assert list(properties) == ["connection", "city"]
-
-
-# -- msgspec ---------------------------------------------------------------------------------------
-
-
-def test_structs_of_msgspec_are_objects():
-    msgspec = pytest.importorskip("msgspec")
-
-    class Place(msgspec.Struct, rename="camel", kw_only=True):
-        city_name: Annotated[str, msgspec.Meta(min_length=2, description="Its name.")]
-        heights: list[int] = msgspec.field(default_factory=list)
-        code: str | None = None
-
-    class Trip(msgspec.Struct, tag="trip"):
-        start: Place
-        days: Annotated[int, msgspec.Meta(ge=1)] = 1
-
-    class Stay(msgspec.Struct, tag="stay"):
-        place: Place
-
-    schema = tool_of(Place).info.input_schema["properties"]["x"]
-    assert list(schema["properties"]) == ["cityName", "heights", "code"]
-    assert schema["required"] == ["cityName"]
-    name = {"type": "string", "minLength": 2, "description": "Its name."}
-    assert schema["properties"]["cityName"] == name
-    assert take(Place, {"cityName": "Oslo", "heights": [1]}) == Place(city_name="Oslo", heights=[1])
-    assert take(list[Place], [{"cityName": "Oslo"}]) == [Place(city_name="Oslo")]
-    sent = [{"type": "stay", "place": {"cityName": "Rome"}}]
-    sent.append({"type": "trip", "start": {"cityName": "Oslo"}, "days": 2})
-    rome, oslo = Place(city_name="Rome"), Place(city_name="Oslo")
-    assert take(list[Trip | Stay], sent) == [Stay(rome), Trip(oslo, 2)]
-    assert json.loads(msgspec.json.encode(take(Trip, sent[1])))["type"] == "trip"
-    for hint, value, said in (
-        (Place, {"city_name": "Oslo"}, "cityName"),
-        (Place, {"cityName": "O"}, "at least 2"),
-        (Trip, {**sent[1], "days": 0}, "days"),
-        (Trip, sent[0], "type"),
-    ):
-        with pytest.raises(InvalidArguments, match=said):
-            tool_of(hint).schema.validate({"x": value})
-
-
-def test_what_a_struct_itself_refuses_is_the_argument():
-    msgspec = pytest.importorskip("msgspec")
-
-    class Even(msgspec.Struct):
-        n: int
-
-        def __post_init__(self):
-            if self.n % 2:
-                raise ValueError("it is odd")
-
-    assert take(Even, {"n": 2}) == Even(2)
-    with pytest.raises(InvalidArguments, match="it is odd"):
-        tool_of(Even).schema.validate({"x": {"n": 1}})

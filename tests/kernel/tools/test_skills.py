@@ -102,7 +102,3 @@ def test_what_cannot_be_a_skill_gets_a_sentence(word, text, said):
 def test_a_description_is_given_in_one_place(word, text, said):
     with pytest.raises(DefinitionError, match=said):
         read_skill(word, text, "Mine")
-
-
-def test_lone_surrogates_do_not_reach_clients():
-    assert "\ud800" not in read_skill("rain", "Text \ud800.").text

@@ -1,7 +1,5 @@
 """The registry: what follows the notebook's variables, what is announced, why tools are gone."""
 
-import threading
-import time
 from functools import lru_cache, wraps
 from unittest.mock import MagicMock
 
@@ -9,7 +7,6 @@ import pytest
 from msgspec import structs
 
 from mcp_notebook import mcp_tool
-from mcp_notebook.discovery.departures import KEEP
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.tools import tool_registry
 from mcp_notebook.kernel.tools.attribute_tools import make_tools_by_name
@@ -82,13 +79,6 @@ def test_a_tool_of_the_same_name_takes_the_place_of_the_old_one(registry, change
     assert len(changes) == 2
 
 
-def test_what_clients_cannot_see_is_not_announced(registry, changes):
-    declare(registry, {"a": make_function()}, "a")
-    declare(registry, {"a": make_function()}, "a")
-    registry.remove("b")
-    assert len(changes) == 1
-
-
 def test_a_tool_that_is_gone_is_not_replaced(registry):
     old, new = make_tool(make_function()), make_tool(make_function("Second."))
     registry.add(old)
@@ -105,17 +95,6 @@ def test_a_batch_is_announced_once_at_its_end(registry, changes):
         declare(registry, {"b": make_function()}, "b")
         assert changes == []
     assert len(changes) == 1
-
-
-def test_a_snapshot_stays_as_it_was_while_another_thread_declares(registry):
-    declare(registry, {"a": make_function()}, "a")
-    snapshot = iter(registry.tools)
-    tool = make_tool(make_function(), variable="b")
-    thread = threading.Thread(target=registry.add, args=(tool,))
-    thread.start()
-    thread.join()
-    assert [tool.name for tool in snapshot] == ["a"]
-    assert names(registry) == ["a", "b"]
 
 
 def test_icons_that_are_too_large_together_are_refused_and_nothing_is_added(registry, monkeypatch):
@@ -254,12 +233,6 @@ def test_a_tool_that_is_updated_in_its_own_cell_is_followed_like_any_other(regis
     assert registry.get("g").function is function
 
 
-def test_a_tool_without_a_variable_follows_nothing(registry):
-    registry.add(make_tool(make_function()))
-    assert registry.follow({}) == ()
-    assert names(registry) == ["f"]
-
-
 # -- why a tool is gone ----------------------------------------------------------------------------
 
 
@@ -325,12 +298,6 @@ def test_a_new_reason_is_announced_although_clients_see_the_same_tools(registry,
     assert len(changes) == 1
 
 
-def test_what_a_notebook_removes_needs_no_reason(registry):
-    declare(registry, {"a": make_function()}, "a")
-    registry.remove("a")
-    assert registry.dropped == {}
-
-
 def test_the_tools_of_one_object_go_in_one_sentence_and_each_has_the_reason(registry):
     namespace = {"counter": Counter()}
     registry.add(*make_tools_by_name("counter", namespace))
@@ -367,17 +334,6 @@ def in_cell(registry, *names):
     for name in names:
         registry.add(structs.replace(make(name), cell="a"))
     registry.retain("a", names, f"Its cell now declares {', '.join(names)}.", new)
-
-
-def test_what_became_of_a_tool_is_forgotten_after_some_minutes():
-    now = time.time()
-    dropped = DroppedTools(clock=lambda: now)
-    dropped.update([Drop([make("new")], "It went.")], {})
-    now -= KEEP + 1
-    dropped.update([Drop([make("old")], "It went.")], {})
-    assert list(dropped.read()) == ["new"]
-    dropped.update([], {})
-    assert list(dropped._entries) == ["new"]
 
 
 def test_a_tool_that_is_renamed_twice_is_called_by_its_last_name():

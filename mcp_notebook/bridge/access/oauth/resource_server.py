@@ -32,8 +32,6 @@ from mcp_notebook.bridge.access.oauth.configuration import OAuthConfiguration, r
 from mcp_notebook.bridge.access.oauth.hub_tokens import HubTokens
 from mcp_notebook.errors import IssuerUnreachable, MissingLibrary
 
-MAX_TOKENS = 1_000
-"""Size of the LRU cache of valid tokens."""
 _LEAST_PYJWT = "2.15"
 """The extra `oauth` requires it; mcp itself also accepts older versions."""
 MAX_NAME = 200
@@ -49,11 +47,18 @@ class AccessTokens:
         configuration: The tools of each scope, and the users to admit.
         challenge: The ``WWW-Authenticate`` header for requests without a valid token: the scheme
             and its parameters, including the scopes.
+        max_tokens: Size of the LRU cache of valid tokens.
     """
 
     def __init__(
-        self, verifier: TokenVerifier, configuration: OAuthConfiguration, challenge: str
+        self,
+        verifier: TokenVerifier,
+        configuration: OAuthConfiguration,
+        challenge: str,
+        *,
+        max_tokens: int = 1_000,
     ) -> None:
+        self._max_tokens = max_tokens
         self._verifier = verifier
         self._configuration = configuration
         self.challenge = challenge
@@ -79,7 +84,7 @@ class AccessTokens:
         if isinstance(answer, Caller):
             assert access.expires_at is not None
             self._callers[digest] = (answer, access.expires_at)
-            if len(self._callers) > MAX_TOKENS:
+            if len(self._callers) > self._max_tokens:
                 self._callers.popitem(last=False)
         return answer
 

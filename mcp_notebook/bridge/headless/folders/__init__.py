@@ -7,5 +7,5 @@ Face:
 Threads: everything runs on the bridge's event loop; files are read in worker threads.
 
 `files` finds the notebooks, and `names` names them; `notebook_code` reads them, and `offers` knows
-what they last offered. `on_call` starts and ends the kernel of one, and `kernel_room` makes room.
+what they last offered. `served_notebook` starts and ends the kernel of one.
 """

@@ -11,23 +11,16 @@ import stat
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from mcp_notebook.bridge.headless.notebook_code import Look, describe_look
 from mcp_notebook.errors import NotebookError
 
-MAX_NOTEBOOKS = 1_000
-"""Notebooks of all folders; further ones are left out."""
-MAX_DEPTH = 10
-"""Levels of folders below the one that is served."""
-MAX_ENTRIES = 100_000
-"""Files and folders that are looked at; a home folder has more."""
 _LEFT_OUT = frozenset({"node_modules", "site-packages", "__pycache__"})
 _ENVIRONMENT = "pyvenv.cfg"
 """A folder with this file is a virtual environment..."""
 _CONDA = "conda-meta"
 """...and one with this folder is conda's."""
-
-Look = tuple[int, int, int]
-"""Inode, time of modification and size of a file: differs after each save."""
 
 
 @dataclass(frozen=True)
@@ -56,41 +49,38 @@ class Findings:
     """Notebooks that are served already, and keep their places."""
     new: int = 0
     """Notebooks that are not among them."""
+    max_notebooks: int = 1_000
+    """Notebooks of all folders; further ones are left out."""
+    max_depth: int = 10
+    """Levels of folders below the one that is served."""
+    max_entries: int = 100_000
+    """Files and folders that are looked at; a home folder has more."""
 
     def may_have(self, path: Path) -> bool:
         """Return whether a notebook is there, or may be: it, or a folder above, is unseen."""
         return path in self.files or not self.unseen.isdisjoint((path, *path.parents))
 
 
-def find_notebooks(folders: Sequence[Path], known: Collection[Path] = ()) -> Findings:
+def find_notebooks(
+    folders: Sequence[Path], known: Collection[Path] = (), **limits: Any
+) -> Findings:
     """Find the notebooks in folders, which are absolute paths.
 
     Args:
         folders: The folders.
         known: Notebooks that are served already: others do not take their places.
+        **limits: Those of `Findings`.
 
     Raises:
         NotebookError: One of the folders cannot be read.
     """
-    found = Findings(known=frozenset(known))
+    found = Findings(known=frozenset(known), **limits)
     for folder in folders:
         try:
             _search(folder, folder, found)
         except OSError as error:
             raise NotebookError(f"The folder {folder} cannot be read: {error.strerror}.") from error
     return found
-
-
-def look_at(path: Path) -> Look | None:
-    """Return a value that changes when a file is saved; None without a file."""
-    try:
-        return _describe(path.stat())
-    except OSError:
-        return None
-
-
-def _describe(status: os.stat_result) -> Look:
-    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def _search(folder: Path, root: Path, found: Findings) -> None:
@@ -122,10 +112,10 @@ def _search(folder: Path, root: Path, found: Findings) -> None:
 
 
 def _descend(folder: Path, root: Path, found: Findings) -> None:
-    if len(folder.relative_to(root).parts) > MAX_DEPTH:
-        found.skipped[folder] = f"it is more than {MAX_DEPTH} levels deep"
-    elif found.entries > MAX_ENTRIES:
-        found.skipped[folder] = f"more than {MAX_ENTRIES:,} files are not searched"
+    if len(folder.relative_to(root).parts) > found.max_depth:
+        found.skipped[folder] = f"it is more than {found.max_depth} levels deep"
+    elif found.entries > found.max_entries:
+        found.skipped[folder] = f"more than {found.max_entries:,} files are not searched"
         found.unseen.add(folder)
     else:
         try:
@@ -146,11 +136,11 @@ def _take(path: Path, root: Path, found: Findings) -> None:
         found.skipped[path] = "it is not a regular file"
     elif path not in found.files:  # the folders may overlap
         is_new = path not in found.known
-        if is_new and len(found.known) + found.new >= MAX_NOTEBOOKS:
-            found.skipped[path] = f"only {MAX_NOTEBOOKS:,} notebooks are served"
+        if is_new and len(found.known) + found.new >= found.max_notebooks:
+            found.skipped[path] = f"only {found.max_notebooks:,} notebooks are served"
             return
         found.new += is_new
-        found.files[path] = NotebookFile(path, root, _describe(status))
+        found.files[path] = NotebookFile(path, root, describe_look(status))
 
 
 def _explain_link(path: Path, root: Path) -> str | None:

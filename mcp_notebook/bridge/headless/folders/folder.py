@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -19,26 +20,17 @@ import anyio.abc
 import anyio.to_thread
 
 from mcp_notebook.bridge.headless.cell_progress import SharedProgress
-from mcp_notebook.bridge.headless.folders.files import (
-    Findings,
-    Look,
-    NotebookFile,
-    find_notebooks,
-)
-from mcp_notebook.bridge.headless.folders.kernel_room import KernelRoom
+from mcp_notebook.bridge.headless.folders.files import Findings, NotebookFile, find_notebooks
 from mcp_notebook.bridge.headless.folders.names import make_name
-from mcp_notebook.bridge.headless.folders.on_call import OnCallNotebook
-from mcp_notebook.bridge.headless.notebook_code import NotebookCode, read_code
+from mcp_notebook.bridge.headless.kernel_room import KernelRoom
+from mcp_notebook.bridge.headless.notebook_code import Look, NotebookCode, read_code
+from mcp_notebook.bridge.headless.served_notebook import ServedNotebook
 from mcp_notebook.bridge.kernels.links import ExpectedKernel, Links
 from mcp_notebook.errors import NotebookError
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import print_note
 from mcp_notebook.text.wording import count
 
-LOOK_INTERVAL = 1.0
-"""Seconds between two looks at the folders, at least."""
-_SHARE = 20
-"""How many times longer than a look the time between two is: large folders are looked at rarely."""
 _NOT_OURS = "its code does not use mcp_notebook"
 
 
@@ -50,7 +42,7 @@ class _Reading:
     code: NotebookCode | None
     problem: str
     """Why it cannot be served; empty if it can."""
-    notebook: OnCallNotebook
+    notebook: ServedNotebook
     """The notebook, which knows what it last offered."""
 
 
@@ -91,29 +83,42 @@ class NotebookFolders:
         links: List the notebooks' tools, and open the links to their kernels.
         progress: Shows the progress of their cells.
         besides: Notebooks that are served anyway, and not here, by their names.
+        max_kernels: How many of their kernels may run at the same time.
+        max_notebooks: Notebooks of all folders; further ones are left out.
+        look_interval: Seconds between two looks at the folders, at least.
+        share: How many times longer than a look the time between two is: large folders are looked
+            at rarely.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it uses
         self,
         folders: Sequence[Path],
         settings: Settings,
         links: Links,
         progress: SharedProgress,
         besides: Mapping[str, Path] = MappingProxyType({}),
+        *,
+        max_kernels: int = 64,
+        max_notebooks: int = 1_000,
+        look_interval: float = 1.0,
+        share: float = 20,
     ) -> None:
         self._folders = [_make_absolute(folder) for folder in folders]
         self._settings = settings
         self._links = links
         self._progress = progress
-        self._room = KernelRoom()
+        self._room = KernelRoom(max_kernels)
+        self._max_notebooks = max_notebooks
+        self._look_interval = look_interval
+        self._share = share
         self._besides = {_make_absolute(path) for path in besides.values()}
         self._taken = frozenset(besides)
-        self._notebooks: dict[Path, OnCallNotebook] = {}
+        self._notebooks: dict[Path, ServedNotebook] = {}
         """The notebooks that are served, by their paths."""
         self.skipped: dict[Path, str] = {}
         """Why other notebooks and folders are left out, as the end of a sentence."""
         self._known = _Known()
-        self._new: list[OnCallNotebook] = []
+        self._new: list[ServedNotebook] = []
         """Those of the notebooks whose task has not been started."""
         self._problem = ""
         """Why the folders cannot be looked at, if they cannot."""
@@ -136,7 +141,7 @@ class NotebookFolders:
                 seconds = await self._follow()
                 self._start_new(tasks)
                 # One look may take long because of something else: the imports of the first call.
-                await anyio.sleep(max(LOOK_INTERVAL, _SHARE * min(seconds, previous)))
+                await anyio.sleep(max(self._look_interval, self._share * min(seconds, previous)))
                 previous = seconds
 
     async def list_all(self) -> None:
@@ -166,7 +171,7 @@ class NotebookFolders:
 
     def _start_new(self, tasks: anyio.abc.TaskGroup) -> None:
         while self._new:
-            tasks.start_soon(self._new.pop().run)
+            tasks.start_soon(self._new.pop().run_on_call, self._room)
 
     async def _look(self, *, is_first: bool = False) -> list[ExpectedKernel]:
         """Look at the folders, and return what is to be listed anew.
@@ -178,7 +183,8 @@ class NotebookFolders:
             NotebookError: A folder cannot be read.
         """
         served = frozenset(self._notebooks)
-        found = await anyio.to_thread.run_sync(find_notebooks, self._folders, served)
+        find = partial(find_notebooks, max_notebooks=self._max_notebooks)
+        found = await anyio.to_thread.run_sync(find, self._folders, served)
         for path in self._besides & found.files.keys():
             del found.files[path]
         changed = self._known.list_changed(found, is_first=is_first)
@@ -202,8 +208,8 @@ class NotebookFolders:
         notebook, code, problem = self._notebooks.get(file.path), None, ""
         if notebook is None:
             name = make_name(file.path, file.folder, self._folders, self._taken)
-            notebook = OnCallNotebook(
-                file.path, name, self._settings, self._links, self._progress, self._room
+            notebook = ServedNotebook(
+                file.path, self._settings, self._links, self._progress, name=name, room=self._room
             )
             notebook.take_offer()
         try:

@@ -10,10 +10,8 @@ import itertools
 import re
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from msgspec import structs
@@ -22,7 +20,6 @@ from mcp_notebook import meta_keys
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
-from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import RunningCall
 from mcp_notebook.bridge.server.calls.gates import (
@@ -30,11 +27,10 @@ from mcp_notebook.bridge.server.calls.gates import (
     OtherAnswer,
     Room,
     ToolCall,
-    identify_request,
 )
-from mcp_notebook.bridge.server.lists.meta_tools import describe_running
-from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
-from mcp_notebook.bridge.server.protocol.protocol_error import ProtocolError
+from mcp_notebook.bridge.server.own_tools.meta_tools import describe_running
+from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
+from mcp_notebook.bridge.server.sessions.protocol_error import ProtocolError
 from mcp_notebook.bridge.telemetry.call_events import (
     CallEnd,
     CallObserver,
@@ -58,24 +54,6 @@ _TRACE_FORMS = {
 }
 """Valid values of the W3C headers of a trace. The maximum lengths are those that every program has
 to propagate."""
-
-
-@dataclass(frozen=True)
-class KernelChoice:
-    """The kernel for a call."""
-
-    link: Link
-    """Leads to it."""
-    revision: str | None
-    """The kernel's name for the declaration of the tool."""
-    forget_soon: Callable[[Callable[[], bool]], None] | None = None
-    """Unpins the same call from the kernel in a moment, if the given function returns true then;
-    None: it is not pinned."""
-
-    def note_end(self, call: RunningCall) -> None:
-        """Note that the call has ended: once its client has the result, the same call is new."""
-        if self.forget_soon is not None:
-            self.forget_soon(lambda: not call.is_cancelled and call.task is None)
 
 
 class CallStarter:
@@ -128,26 +106,25 @@ class CallStarter:
     def _send(self, call: ToolCall) -> RunningCall:
         """Send a call to its kernel."""
         request = call.request
-        choice = _choose_kernel(self._links, call)
-        start = self._describe_start(call, choice.link.record.id)
+        link = self._links.find_link(call.entry)
+        start = self._describe_start(call, link.record.id)
         began = time.monotonic()
         with self._open_trace(request, start) as trace:
-            running = choice.link.start_call(
+            running = link.start_call(
                 call.entry.tool.name,
                 call.arguments,
                 call.listener,
                 can_elicit=request.can_elicit,
                 shows_views=request.profile.shows_views,
                 client=structs.replace(request.profile.client, is_view=request.is_from_view),
-                confirmed=choice.revision,
+                confirmed=call.entry.tool.revision,
                 trace=trace,
-                keep=call.keep,
-                request=request.text if call.arguments is call.params.arguments else None,
-                guest="" if request.caller.is_user else request.caller.owns,
+                task_owner=call.task_owner,
+                may_become_task=_may_become_task(call),
+                guest=request.caller.guest,
                 errors=request.caller.errors,
             )
-        running.is_on_main_thread = call.entry.tool.place == "main"
-        self._observe(running, call.caller, start, began, choice)
+        self._observe(running, call.caller, start, began)
         return running
 
     async def _run_notebook(self, call: ToolCall, notebook: CatalogEntry) -> Result:
@@ -159,7 +136,11 @@ class CallStarter:
         outcome: Result | BaseException
         try:
             await self._links.wait_for_kernel(
-                notebook, call.listener, errors=call.caller.errors, code=call.allowed_code
+                notebook,
+                call.listener,
+                errors=call.caller.errors,
+                code=call.allowed_code,
+                guest=call.caller.guest,
             )
             entries = self._tools.list_entries(call.caller)
             own = [each for each in entries if each.kernel_id == notebook.kernel_id]
@@ -215,7 +196,6 @@ class CallStarter:
             arguments=call.arguments,
             input_schema=tool.input_schema,
             is_from_view=request.is_from_view,
-            may_have_escapes=request.text is None or b"\\" in request.text,
         )
 
     def _observe(
@@ -224,7 +204,6 @@ class CallStarter:
         caller: Caller,
         start: CallStart,
         began: float,
-        choice: KernelChoice,
     ) -> None:
         """Report the start of a call now, and its end when it comes.
 
@@ -233,12 +212,10 @@ class CallStarter:
             caller: Its caller.
             start: Its description.
             began: The monotonic time before it was sent.
-            choice: Its kernel.
         """
         self._note_start(caller, start)
 
         def note_end(outcome: Result | KernelGone) -> None:
-            choice.note_end(call)
             end = _describe_end(start, call, outcome, time.monotonic() - began)
             self._note_end(caller, end)
 
@@ -255,30 +232,14 @@ class CallStarter:
             observer.note_end(end)
 
 
-def _choose_kernel(links: Links, call: ToolCall) -> KernelChoice:
-    """Return the kernel for a call.
+def _may_become_task(call: ToolCall) -> bool:
+    """Return whether the client can take a task, or a handle for the result.
 
-    A stateful tool of a notebook with replicas keeps each client on one kernel. In the handshake
-    era, a client is identified by its session. At 2026-07-28 there are no sessions: clients with
-    the same token count as one.
-
-    Raises:
-        KernelGone: The kernel is gone or disconnected.
+    A handle is a text, which a tool with an output schema must not answer with.
     """
-    entry, request, keep = call.entry, call.request, call.keep
-    own_link = links.find_own_link(entry)
-    if own_link is not None:
-        return KernelChoice(own_link, entry.tool.revision)
-    replicas, client = links.replicas, None
-    if entry.tool.stateful:
-        client = request.connection if request.is_handshake else request.caller.owns
-    if keep is None or keep.how != "give_up":
-        link = links.find_link(entry, client)
-        return KernelChoice(link, replicas.find_revision(entry, link.record.id))
-    key = identify_request(request.caller.owns, entry.tool.name, arguments=call.arguments)
-    link = links.find_link(entry, client, key)
-    revision = replicas.find_revision(entry, link.record.id)
-    return KernelChoice(link, revision, partial(replicas.forget_kept, entry, key))
+    tool, profile = call.entry.tool, call.request.profile
+    takes_handle = tool.task is not None and tool.output_schema is None
+    return tool.kind == "tool" and (profile.can_follow_tasks or takes_handle)
 
 
 def _explain_refusal(error: BaseException) -> str:

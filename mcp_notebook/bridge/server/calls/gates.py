@@ -20,11 +20,11 @@ from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import Listener
-from mcp_notebook.bridge.server.lists import meta_tools
-from mcp_notebook.bridge.server.lists.tool_search import ToolSearch
-from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
-from mcp_notebook.bridge.server.protocol.json_spans import measure_value
-from mcp_notebook.bridge.server.protocol.protocol_error import refuse_capabilities
+from mcp_notebook.bridge.server.own_tools import meta_tools
+from mcp_notebook.bridge.server.own_tools.tool_search import ToolSearch
+from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
+from mcp_notebook.bridge.server.sessions.protocol_error import refuse_capabilities
+from mcp_notebook.bridge.server.tasks.tasks import refuse_undeclared
 from mcp_notebook.content import Result
 from mcp_notebook.errors import CallError, InvalidArguments, UnknownTool
 from mcp_notebook.settings.limits import Limits
@@ -35,9 +35,10 @@ OtherAnswer: TypeAlias = (
 )
 """What a client gets instead of a call: the bridge's own answer, a question, or another result that
 the client has requested."""
+MAX_VALUES = 1_000_000
+"""Maximum number of values and names in the arguments of a call, at all levels."""
 MAX_TOOLS = 4_096
 """Tools whose gates are cached; beyond that, the cache starts over."""
-_FindKeep: TypeAlias = Callable[[ClientRequest, messages.ToolInfo], messages.Keep | None]
 _LACKING = (
     "The tool {tool!r} was not called: it requires the client capability {capabilities}, which "
     "this client has not declared. Use a client that supports it."
@@ -70,8 +71,8 @@ class ToolCall:
     """The client's request."""
     params: CallParams
     """Its parameters."""
-    arguments: dict[str, Any] | bytes
-    """The tool's arguments; if large, as the client's JSON."""
+    arguments: dict[str, Any]
+    """The tool's arguments."""
     listener: Listener
     """Takes what the call sends besides its result."""
     found: CatalogEntry | None = None
@@ -80,8 +81,8 @@ class ToolCall:
     """The notebook that the call runs, if that is what it is for; the tool is `meta_tools.RUN`."""
     allowed_code: str | None = None
     """The digest of the code that a person has allowed to run; None: nobody has to be asked."""
-    keep: messages.Keep | None = None
-    """How the call outlives its client; None if it does not."""
+    task_owner: str | None = None
+    """Whose task the call becomes at once; None if it does not."""
 
     @property
     def caller(self) -> Caller:
@@ -95,16 +96,14 @@ class ToolCall:
         return self.found
 
 
-def identify_request(*parts: Any, arguments: dict[str, Any] | bytes) -> str:
+def identify_request(*parts: Any, arguments: dict[str, Any]) -> str:
     """Return a hash of a request.
 
     Args:
         parts: The caller, the tool, and whatever else identifies the request.
-        arguments: The call's arguments; if large, as the client's JSON.
+        arguments: The call's arguments.
     """
-    # Large arguments must differ from small ones that contain their hash.
-    large = hashlib.sha256(arguments).hexdigest() if isinstance(arguments, bytes) else None
-    text = json.dumps([parts, large, None if large else arguments], sort_keys=True)
+    text = json.dumps([parts, arguments], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -164,11 +163,7 @@ class RateGate:
     """
 
     def __init__(self, limits: Limits) -> None:
-        self._rates = RateLimits(
-            "calls",
-            per_caller=limits.max_caller_calls_per_minute,
-            in_all=limits.max_calls_per_minute,
-        )
+        self._rates = RateLimits("calls", per_caller=limits.max_caller_calls_per_minute)
 
     async def admit(self, call: ToolCall) -> None:
         """Count the call."""
@@ -182,7 +177,7 @@ class ToolGate:
 
     tools: PermittedTools
     """The tools, as callers see them."""
-    ready: Callable[[], Awaitable[None]] | None
+    ready: Callable[[], Awaitable[None]]
     """Waits until the first tools can be expected, if they need time to appear."""
     search: ToolSearch
     """Searches the tools."""
@@ -200,9 +195,8 @@ class ToolGate:
         if call.params.kind != "tool" or not self.is_own(call.params.name):
             call.found = await self._find(call)
             return None
-        if self.ready is not None:
-            await self.ready()
-        answer = await meta_tools.answer(
+        await self.ready()
+        answer = meta_tools.answer(
             call.params.name,
             call.arguments,
             self.tools,
@@ -224,8 +218,7 @@ class ToolGate:
         try:
             return self.tools.find(caller, name, kind)
         except UnknownTool:
-            if self.ready is None:
-                raise
+            pass
         await self.ready()  # a client may know the tool from an earlier session
         return self.tools.find(caller, name, kind)
 
@@ -248,7 +241,9 @@ class StartGate:
         if call.notebook is not None:
             return
         entry = call.entry
-        if await self.links.wait_for_kernel(entry, call.listener, errors=call.caller.errors):
+        if await self.links.wait_for_kernel(
+            entry, call.listener, errors=call.caller.errors, guest=call.caller.guest
+        ):
             call.found = self.tools.find(call.caller, entry.long_name, entry.tool.kind)
 
 
@@ -265,47 +260,53 @@ class CapabilityGate:
         )
         if call.request.is_handshake:  # these versions have no error for it
             raise CallError(text)
-        raise refuse_capabilities(text, {name: {} for name in lacking})
+        extensions: dict[str, Any] = {name: {} for name in lacking if "/" in name}
+        capabilities: dict[str, Any] = {name: {} for name in lacking if "/" not in name}
+        if extensions:
+            capabilities["extensions"] = extensions
+        raise refuse_capabilities(text, capabilities)
 
 
 def _has(request: ClientRequest, capability: str) -> bool:
-    """Return whether a client has declared a capability; False for those of newer kernels."""
-    return capability == "elicitation" and request.can_elicit
+    """Return whether a client has declared a capability, and can use it now."""
+    if capability == "elicitation":
+        return request.can_elicit
+    return capability in request.profile.capabilities
 
 
-@dataclass(frozen=True)
 class TaskGate:
-    """Decides whether the call can outlive its client; for tools that allow or require that."""
-
-    find_keep: _FindKeep
-    """Returns how the call is kept; None if it ends with its client."""
+    """Makes the call a task at once, for tools that allow or require that."""
 
     async def admit(self, call: ToolCall) -> None:
-        """Note how the call outlives its client."""
-        call.keep = self.find_keep(call.request, call.entry.tool)
+        """Note the task's owner if the client can follow it.
+
+        Raises:
+            ProtocolError: The tool is only for clients that can.
+        """
+        if call.request.profile.can_follow_tasks:
+            call.task_owner = call.caller.owns
+        elif call.entry.tool.task == "required":
+            raise refuse_undeclared(f"The tool {call.entry.tool.name!r}")
 
 
 @dataclass(frozen=True)
 class SizeGate:
     """Limits the depth and the number of values in the arguments.
 
-    Parsed in a kernel, ``[[],[],...]`` takes 25 times the memory of its text, and blocks the kernel
-    noticeably, so arguments are measured before they are sent: small ones after parsing, large ones
-    as text, in slices between which the loop does other work. An empty array or object counts as
-    two values, because that is how it is counted in text.
+    Parsed, ``[[],[],...]`` takes 25 times the memory of its text, and blocks the kernel noticeably,
+    so arguments are measured before they are sent. An empty array or object counts as two values.
     """
 
-    limits: Limits
-    """`max_argument_depth` and `max_argument_values`."""
+    deepest: int = 100
+    """The most levels of arrays and objects."""
+    most: int = MAX_VALUES
+    """The most values and names."""
 
     async def admit(self, call: ToolCall) -> None:
         """Measure the arguments."""
         arguments = call.arguments
-        deepest, most = self.limits.max_argument_depth, self.limits.max_argument_values
-        if isinstance(arguments, bytes):
-            depth, count = await measure_value(arguments, enough=most)
-        else:
-            depth, count = _measure(arguments, deepest, most)
+        deepest, most = self.deepest, self.most
+        depth, count = _measure(arguments, deepest, most)
         if depth > deepest:
             raise InvalidArguments(
                 "The arguments are nested too deeply: at most "
@@ -345,9 +346,7 @@ class Room:
     """
 
     def __init__(self, limits: Limits) -> None:
-        self._running = Shares(
-            "running calls", per_caller=limits.max_caller_calls, in_all=limits.max_calls
-        )
+        self._running = Shares("running calls", per_caller=limits.max_caller_calls)
         self._is_closed = False
 
     async def admit(self, call: ToolCall) -> None:

@@ -7,10 +7,10 @@ results: their failures are protocol errors.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -22,26 +22,23 @@ from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.kernels.running_call import BecameTask, Listener, RunningCall
 from mcp_notebook.bridge.server.calls.call_starter import CallStarter
 from mcp_notebook.bridge.server.calls.gates import CallParams, ToolCall
+from mcp_notebook.bridge.server.calls.late_results import LateResults
 from mcp_notebook.bridge.server.calls.tool_questions import ToolQuestions
-from mcp_notebook.bridge.server.lists.call_progress import CallProgress
-from mcp_notebook.bridge.server.lists.change_notices import ChangeNotices
-from mcp_notebook.bridge.server.lists.meta_tools import RequestedPage, RequestedResult
-from mcp_notebook.bridge.server.lists.resources import ResourceRequests, make_page
-from mcp_notebook.bridge.server.protocol.accommodations import (
+from mcp_notebook.bridge.server.forms.accommodations import (
     ResultAdapter,
-    find_accommodation,
 )
-from mcp_notebook.bridge.server.protocol.client_profile import LOG_LEVEL_META_KEY, LOG_LEVELS
-from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
-from mcp_notebook.bridge.server.protocol.client_sessions import ClientSessions
-from mcp_notebook.bridge.server.protocol.detached_arguments import identify_arguments
-from mcp_notebook.bridge.server.protocol.protocol_error import INVALID_PARAMS, ProtocolError
-from mcp_notebook.bridge.server.protocol.result_forms import (
+from mcp_notebook.bridge.server.forms.result_forms import (
     AnswerT_co,
     MakeAnswer,
     describe_failure,
     replace_surrogates,
 )
+from mcp_notebook.bridge.server.listing.change_notices import ChangeNotices
+from mcp_notebook.bridge.server.own_tools.meta_tools import RequestedPage, RequestedResult
+from mcp_notebook.bridge.server.resources.resources import ResourceRequests, make_page
+from mcp_notebook.bridge.server.sessions.client_profile import LOG_LEVEL_META_KEY, LOG_LEVELS
+from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
+from mcp_notebook.bridge.server.sessions.protocol_error import INVALID_PARAMS, ProtocolError
 from mcp_notebook.bridge.server.tasks.forms import TaskForm
 from mcp_notebook.bridge.server.tasks.tasks import Tasks
 from mcp_notebook.content import Resource, Result, Text
@@ -81,11 +78,9 @@ class ToolCalls:
         changes: Notifies the client of changes that its call made, before the result.
         tasks: Lets calls become tasks, and finds the results of tasks.
         resources: Reads resources for the bridge's own tool.
-        progress: Shows live views how far their calls are.
-        sessions: Reports the requests that clients cancel.
     """
 
-    def __init__(  # noqa: PLR0913 - one for each part that it uses
+    def __init__(
         self,
         starter: CallStarter,
         *,
@@ -93,19 +88,16 @@ class ToolCalls:
         changes: ChangeNotices,
         tasks: Tasks,
         resources: ResourceRequests,
-        progress: CallProgress,
-        sessions: ClientSessions,
     ) -> None:
         self._starter = starter
         self._results = results
         self._changes = changes
         self._tasks = tasks
         self._resources = resources
-        self._progress = progress
-        self._sessions = sessions
         self.find_departed_notebooks: Callable[[], Sequence[MissingTool]] = tuple
         """Returns the notebooks that have closed recently, latest first; called in a thread."""
         self._questions = ToolQuestions()
+        self._late_results = LateResults(tasks.finder)
         self._log_levels: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
         """The log level of each client, by connection."""
 
@@ -137,15 +129,14 @@ class ToolCalls:
             result = await self._find_result(request, params)
             if not isinstance(result, Result):
                 return result
-            structured = find_accommodation(request.profile).takes_structured
-            return make_answer(result, request.protocol_version, takes_structured=structured)
+            return make_answer(result, request.protocol_version)
         except ProtocolError:
             raise
         except BecameTask as became:
-            news = self._tasks.announce(request, became.task)
-            if not isinstance(news, Result):
-                return news
-            return make_answer(news, request.protocol_version)
+            if request.profile.can_follow_tasks:
+                return self._tasks.announce(request, became.task)
+            late = self._late_results.announce(request.caller.owns, became.task)
+            return make_answer(late, request.protocol_version)
         except Exception as error:
             logger.exception("a call to %r failed in the bridge", params.name)
             text = (
@@ -160,9 +151,6 @@ class ToolCalls:
         """Return a call's result in a form that its client can use, or questions for its user."""
         caller = request.caller
         try:
-            if request.arguments is not None:
-                stand_in = await identify_arguments(request.arguments)
-                params = replace(params, arguments=stand_in)
             result = await self._run(request, params)
             await self._changes.notify_caller(request.connection)  # perhaps made by this call
             if params.kind == "resource" or not isinstance(result, Result):
@@ -199,28 +187,25 @@ class ToolCalls:
     ) -> Result | types.InputRequiredResult:
         """Start the call, or resume it, and follow it."""
         listener = self._make_listener(request)
-        arguments = params.arguments or {} if request.arguments is None else request.arguments
-        new = ToolCall(request, params, arguments, listener)
-        call = None if params.request_state is None else self._resume(new)
-        if call is None:
-            outcome = await self._starter.start(new)
-            if isinstance(outcome, RequestedPage):
-                return await self._read_page(request, outcome)
-            if isinstance(outcome, RequestedResult):
-                outcome = await self._tasks.find_result(request, outcome.handle)
-            if not isinstance(outcome, RunningCall):
-                return outcome
-            call = outcome
-        timer = None
-        if params.kind == "tool" and (call.is_kept or request.profile.can_follow_tasks):
-            timer = self._tasks.watch(request, call, params.name)
-        try:
-            follow = self._follow_kept if call.is_kept else self._questions.follow
-            with self._progress.show(request, params.name, arguments, call):
-                result = await follow(request, params, call, listener)
-        finally:
-            if timer is not None:
-                timer.cancel()
+        new = ToolCall(request, params, params.arguments or {}, listener)
+        outcome = None if params.request_state is None else self._resume(new)
+        match outcome or await self._starter.start(new):
+            case RunningCall() as call:
+                return await self._follow(new, call)
+            case RequestedPage() as page:
+                return await self._read_page(request, page)
+            case RequestedResult(handle=handle):
+                responses = params.input_responses or {}
+                return await self._late_results.wait(request, handle, responses, listener)
+            case result:
+                return result
+
+    async def _follow(self, new: ToolCall, call: RunningCall) -> Result | types.InputRequiredResult:
+        """Follow a call to its result, or to its questions for the client's user."""
+        request, params = new.request, new.params
+        owner = request.caller.owns
+        with self._tasks.watch(call, owner) if call.may_become_task else nullcontext():
+            result = await self._questions.follow(request, params, call, new.listener)
         if params.kind != "tool" and call.refuses_arguments and isinstance(result, Result):
             name = params.name if new.found is None else new.found.tool.name
             was = "filled in" if params.kind == "prompt" else "read"
@@ -240,7 +225,7 @@ class ToolCalls:
             return await anyio.to_thread.run_sync(make_page, document, page)
         params = CallParams(found.entry.long_name, found.arguments, kind="resource")
         try:
-            result = await self._run(replace(request, arguments=None, text=None), params)
+            result = await self._run(request, params)
         except ProtocolError as error:  # for a model, which calls a tool
             raise InvalidArguments(error.message) from None
         documents = () if not isinstance(result, Result) else result.content
@@ -248,41 +233,6 @@ class ToolCalls:
             return result  # it failed
         document = replace(documents[0], uri=page.uri)
         return await anyio.to_thread.run_sync(make_page, document, page)
-
-    async def _follow_kept(
-        self, request: ClientRequest, params: CallParams, call: RunningCall, listener: Listener
-    ) -> Result | types.InputRequiredResult:
-        """Follow a call that outlives its client, and note when its client leaves or cancels it."""
-        watcher = _leave_with_client(request, call)
-        forget = self._cancel_with_client(request, call)
-        try:
-            result = await self._questions.follow(request, params, call, listener)
-            if isinstance(result, Result):
-                _follow_answer(request, call)
-                if forget is not None:
-                    asyncio.get_running_loop().call_later(messages.HOLD_SECONDS, forget)
-                    forget = None
-            return result
-        finally:
-            if forget is not None:
-                forget()
-            if watcher is not None:
-                watcher.cancel()
-
-    def _cancel_with_client(
-        self, request: ClientRequest, call: RunningCall
-    ) -> Callable[[], object] | None:
-        """Cancel a kept call when its client cancels the request, before it makes the same call.
-
-        Returns:
-            A function that stops this; None if the client cancels by disconnecting.
-        """
-        if request.id is None or (request.connection is None and request.headers is not None):
-            return None
-        session_id = None if request.connection is None else request.connection.id
-        return self._sessions.follow_cancel(
-            session_id, request.id, lambda: call.cancel("The client cancelled the call.")
-        )
 
     def _resume(self, call: ToolCall) -> RunningCall | None:
         """Return the call that a request continues; None if it is a new one."""
@@ -302,8 +252,6 @@ class ToolCalls:
             level = value if isinstance(value, str) else None
         return Listener(
             progress=make_progress_sender(request) if wants_progress else None,
-            may_become_task=request.profile.can_follow_tasks,
-            is_shown=request.profile.shows_views,
             log=None if level is None else make_log_sender(request),
             log_level=level,
         )
@@ -349,28 +297,6 @@ def make_log_sender(request: ClientRequest) -> Callable[[messages.Log], Awaitabl
         await request.channel.send_log(level, log.logger, replace_surrogates(log.text))
 
     return send
-
-
-def _leave_with_client(request: ClientRequest, call: RunningCall) -> asyncio.Task[None] | None:
-    """Let a kept call continue when its client disconnects."""
-    hang_up = request.hang_up
-    if hang_up is None:
-        return None
-
-    async def leave() -> None:
-        await hang_up.wait()
-        call.leave()
-
-    return asyncio.create_task(leave())
-
-
-def _follow_answer(request: ClientRequest, call: RunningCall) -> None:
-    """Keep the result for a repeated call if the client disconnects without reading it."""
-    if request.hang_up is not None and request.hang_up.is_set():
-        call.leave()
-    elif request.unread is not None:
-        forget = request.unread.follow(call.leave)
-        asyncio.get_running_loop().call_later(messages.HOLD_SECONDS, forget)
 
 
 def _make_error(text: str) -> Result:

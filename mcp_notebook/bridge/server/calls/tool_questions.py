@@ -25,8 +25,8 @@ from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.caller_limits import Shares
 from mcp_notebook.bridge.kernels.running_call import BecameTask, Listener, RunningCall
 from mcp_notebook.bridge.server.calls.gates import CallParams
-from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
-from mcp_notebook.bridge.server.protocol.protocol_error import ProtocolError, refuse_capabilities
+from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
+from mcp_notebook.bridge.server.sessions.protocol_error import ProtocolError, refuse_capabilities
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError, UnknownState
 from mcp_notebook.wire import messages
@@ -116,10 +116,10 @@ class ToolQuestions:
                 state = self._parked.park(call, request.caller, params.name, arguments)
             except CallError as error:
                 for question in tuple(call.questions.values()):
-                    call.answer(_make_refusal(question, str(error)))
+                    call.answer(_make_answer(question, str(error)))
             else:
                 requests: types.InputRequests = {
-                    question.key: types.ElicitRequest(params=_make_form(question))
+                    question.key: types.ElicitRequest(params=make_form(question))
                     for question in call.questions.values()
                 }
                 return types.InputRequiredResult(input_requests=requests, request_state=state)
@@ -138,7 +138,7 @@ async def _follow_and_elicit(
 
     async def ask(question: messages.Ask, scope: anyio.CancelScope) -> None:
         with scope:
-            call.answer(await _elicit(request, question))
+            call.answer(_make_answer(question, await ask_user(request, question)))
 
     # A task group would wrap the error in an exception group, so it is passed out by hand.
     async with anyio.create_task_group() as tasks:
@@ -159,38 +159,36 @@ async def _follow_and_elicit(
     return result
 
 
-async def _elicit(request: ClientRequest, question: messages.Ask) -> messages.Answer:
+async def ask_user(
+    request: ClientRequest, question: messages.Ask | messages.TaskQuestion
+) -> types.ElicitResult | str:
     """Send the client a request; return its answer, or the reason why there is none."""
     if not request.can_elicit:  # the kernel was told so
-        return _make_refusal(question, _NOT_DECLARED)
+        return _NOT_DECLARED
     try:
         with anyio.fail_after(ANSWER_LIMIT):
-            response = await request.channel.ask(_make_form(question))
+            return await request.channel.ask(make_form(question))
     except TimeoutError:
-        return _make_refusal(question, NO_ANSWER)
+        return NO_ANSWER
     except ProtocolError as error:
-        return _make_refusal(question, f"The client could not ask its user: {error}")
+        return f"The client could not ask its user: {error}"
     except Exception as error:
         logger.debug("an elicitation failed", exc_info=True)
-        return _make_refusal(
-            question, f"The client's answer could not be read: {type(error).__name__}."
-        )
-    return _make_answer(question, response)
+        return f"The client's answer could not be read: {type(error).__name__}."
 
 
-def _make_form(question: messages.Ask) -> types.ElicitRequestFormParams:
+def make_form(question: messages.Ask | messages.TaskQuestion) -> types.ElicitRequestFormParams:
+    """Return the form of a question."""
     return types.ElicitRequestFormParams(message=question.message, requested_schema=question.form)
 
 
-def _make_answer(question: messages.Ask, response: types.ElicitResult) -> messages.Answer:
+def _make_answer(question: messages.Ask, response: types.ElicitResult | str) -> messages.Answer:
+    if isinstance(response, str):
+        return messages.Answer(id=question.id, question=question.question, error=response)
     content = {} if response.content is None else dict(response.content)
     return messages.Answer(
         id=question.id, question=question.question, action=response.action, content=content
     )
-
-
-def _make_refusal(question: messages.Ask, reason: str) -> messages.Answer:
-    return messages.Answer(id=question.id, question=question.question, error=reason)
 
 
 # -- parked calls ---------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 Runs on the bridge's event loop. At 2026-07-28 a call that needs consent is answered with the
 question, and the client repeats the call with the answer and the state of the question. Open
 questions are not stored: the state identifies its request, and is encrypted with a key that only
-this bridge has. The numbers of used states are kept, up to `MAX_USED`; then the lowest is
+this bridge has. The numbers of used states are kept, up to a number; then the lowest is
 forgotten, and all states with lower numbers expire.
 """
 
@@ -21,9 +21,6 @@ from mcp_notebook.errors import UnknownState
 if TYPE_CHECKING:
     from mcp.server.request_state import AESGCMRequestStateCodec
 
-MAX_USED = 4_096
-"""Maximum number of used states whose numbers are kept."""
-
 
 @dataclass(frozen=True)
 class AskedState:
@@ -36,9 +33,14 @@ class AskedState:
 
 
 class AnswerStates:
-    """Issues states, and redeems each once."""
+    """Issues states, and redeems each once.
 
-    def __init__(self) -> None:
+    Args:
+        max_used: Maximum number of used states whose numbers are kept.
+    """
+
+    def __init__(self, *, max_used: int = 4_096) -> None:
+        self._max_used = max_used
         self._last = 0
         self._used: list[int] = []
         """The numbers of used states, as a heap."""
@@ -81,6 +83,6 @@ class AnswerStates:
             raise UnknownState
         is_expired = number < self._first or time.monotonic() >= expiry
         heapq.heappush(self._used, number)
-        if len(self._used) > MAX_USED:
+        if len(self._used) > self._max_used:
             self._first = max(self._first, heapq.heappop(self._used) + 1)
         return AskedState(tool, is_expired)

@@ -35,10 +35,14 @@ from mcp_notebook.bridge.server.consent.policy import (
     check_decision,
     make_denial,
 )
-from mcp_notebook.bridge.server.consent.question_text import make_question, write_question
-from mcp_notebook.bridge.server.protocol.detached_arguments import outline_arguments
-from mcp_notebook.bridge.server.protocol.json_spans import NotJson
-from mcp_notebook.bridge.server.protocol.protocol_error import ProtocolError
+from mcp_notebook.bridge.server.consent.question_text import (
+    Question,
+    make_question,
+    write_question,
+    write_summary,
+    write_title,
+)
+from mcp_notebook.bridge.server.sessions.protocol_error import ProtocolError
 from mcp_notebook.errors import CallError
 from mcp_notebook.text.wording import format_seconds
 from mcp_notebook.wire import messages
@@ -51,8 +55,6 @@ MAX_CALLER_OPEN = 8
 """Maximum number of open questions of one caller, so that other callers can ask theirs."""
 TELL_EVERY = 10.0
 """Seconds between progress notifications; some clients give up after a minute without one."""
-GRANT_SECONDS = 3600.0
-"""How long a grant without a connection lasts."""
 MAX_GRANTS = 256
 """Maximum number of grants without a connection; the oldest expire."""
 ALLOW, ALLOW_SESSION, ALLOW_HOUR, DENY = (
@@ -131,17 +133,19 @@ class Consent:
             if self._grants.has(call.caller.owns, version, **identity):
                 return None
             if call.request.can_elicit and not call.request.is_handshake:
-                return self._send_back(call, version, await _write(call))
+                return self._send_back(call, version, _make_question(call))
             decision = await self._ask_now(call)
         check_decision(call.entry.name, decision)
         if decision == "session":
             self._grants.add(call.caller.owns, version, **identity)
         return None
 
-    def _send_back(self, call: ToolCall, version: str, text: str) -> types.InputRequiredResult:
+    def _send_back(
+        self, call: ToolCall, version: str, question: Question
+    ) -> types.InputRequiredResult:
         lifetime = self._policy.timeout
         state = self._states.issue(_identify_call(call), version, lifetime)
-        form = types.ElicitRequestFormParams(message=text, requested_schema=_make_form(ALLOW_HOUR))
+        form = _make_form(question, ALLOW_HOUR)
         return types.InputRequiredResult(
             input_requests={KEY: types.ElicitRequest(params=form)}, request_state=state
         )
@@ -164,12 +168,12 @@ class Consent:
     async def _ask_now(self, call: ToolCall) -> Decision:
         """Ask the client's user, or ask in the notebook, while the call waits."""
         if call.request.can_elicit:
-            text = await _write(call)
-            return await self._wait(call, lambda: _elicit(call, text), "")
+            form = _make_form(_make_question(call), ALLOW_SESSION)
+            return await self._wait(call, lambda: _elicit(call, form), "")
         link = None if call.notebook else self._links.find_link(call.entry)
         if link is None or not link.requests.can_ask_consent:
             raise make_denial(call.entry.name, _explain_silence(call.entry, link))
-        text = await _write(call)
+        text = write_question(_make_question(call))
         session: messages.ConsentSession = "connection" if call.request.is_handshake else "hour"
 
         def ask() -> Awaitable[Decision]:
@@ -211,11 +215,15 @@ class Grants:
     """The tools that people have allowed for a while; used only on the bridge's event loop.
 
     Up to 2025-11-25 a grant lasts as long as the client's connection. At 2026-07-28 there are no
-    sessions: a grant is for a caller and a client's program, and lasts `GRANT_SECONDS`. It ends
-    when the tool changes in a way that clients can see, and with `--confirm` at any change.
+    sessions: a grant is for a caller and a client's program, and lasts for a time. It ends when the
+    tool changes in a way that clients can see, and with `--confirm` at any change.
+
+    Args:
+        seconds: How long a grant without a connection lasts.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, seconds: float = 3_600.0) -> None:
+        self._seconds = seconds
         self._by_connection: WeakKeyDictionary[Any, set[tuple[str, str]]] = WeakKeyDictionary()
         self._by_client: OrderedDict[tuple[str, str, str], float] = OrderedDict()
         """The expiry of each grant, by caller, tool and program."""
@@ -232,7 +240,7 @@ class Grants:
         if connection is not None:
             self._by_connection.setdefault(connection, set()).add((caller, tool))
             return
-        self._by_client[caller, client, tool] = time.monotonic() + GRANT_SECONDS
+        self._by_client[caller, client, tool] = time.monotonic() + self._seconds
         self._by_client.move_to_end((caller, client, tool))
         if len(self._by_client) > MAX_GRANTS:
             self._by_client.popitem(last=False)
@@ -310,46 +318,38 @@ def _explain_silence(entry: CatalogEntry, link: Link | None) -> str:
     if link is None:
         why = f"the notebook {entry.notebook!r} does not run"
         return f"{silence} forms, and {why}. Use a client that shows forms."
-    why = (
-        f"the notebook {entry.notebook!r} runs without a frontend"
-        if link.record.owner == "bridge"
-        else f"the mcp-notebook of the notebook {entry.notebook!r} is too old to ask there"
-    )
+    why = f"the notebook {entry.notebook!r} runs without a frontend"
     return (
         f"{silence} forms, and {why}. Use a client that shows forms, or open the notebook in "
         "Jupyter."
     )
 
 
-async def _write(call: ToolCall) -> str:
-    """Return the text of the question."""
-    sizes: Mapping[str, int] = {}
-    arguments = call.arguments
-    if isinstance(arguments, bytes):
-        try:
-            arguments, sizes = await outline_arguments(arguments)
-        except NotJson:
-            raise make_denial(
-                call.entry.name, "The arguments are not a JSON object, or have too many members."
-            ) from None
-    question = make_question(
-        call.entry,
-        arguments,
-        sizes=sizes,
-        caller=call.caller,
-        client=call.request.profile.program,
+def _make_question(call: ToolCall) -> Question:
+    return make_question(
+        call.entry, call.arguments, caller=call.caller, client=call.request.profile.program
     )
-    return write_question(question)
 
 
 # -- elicitation -----------------------------------------------------------------------------------
 
 
-def _make_form(for_long: str) -> dict[str, Any]:
-    """Return the form of the question, without titles for the answers: older clients differ."""
-    answers = [ALLOW, for_long, DENY]
-    field = {"type": "string", "title": "Your answer", "enum": answers, "default": ALLOW}
-    return {"type": "object", "properties": {_FIELD: field}, "required": [_FIELD]}
+def _make_form(question: Question, for_long: str) -> types.ElicitRequestFormParams:
+    """Return the form of a question, for clients that show its message and for those that do not.
+
+    VS Code asks with a list that shows only the field's title and description, and selects the
+    default, or else the first answer. The answers have no titles: older clients differ.
+    """
+    field = {
+        "type": "string",
+        "title": write_title(question),
+        "description": write_summary(question),
+        "enum": [DENY, ALLOW, for_long],
+    }
+    return types.ElicitRequestFormParams(
+        message=write_question(question),
+        requested_schema={"type": "object", "properties": {_FIELD: field}, "required": [_FIELD]},
+    )
 
 
 def _read_decision(response: types.ElicitResult) -> Decision:
@@ -359,9 +359,8 @@ def _read_decision(response: types.ElicitResult) -> Decision:
     return _DECISIONS.get(answer, "deny") if isinstance(answer, str) else "deny"
 
 
-async def _elicit(call: ToolCall, text: str) -> Decision:
+async def _elicit(call: ToolCall, form: types.ElicitRequestFormParams) -> Decision:
     """Send the client a request, and return its user's decision."""
-    form = types.ElicitRequestFormParams(message=text, requested_schema=_make_form(ALLOW_SESSION))
     try:
         return _read_decision(await call.request.channel.ask(form))
     except ProtocolError as error:

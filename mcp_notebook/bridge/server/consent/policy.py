@@ -29,14 +29,12 @@ class ConsentPolicy:
     confirm_destructive: bool = False
     """Whether all potentially destructive tools need it, not only those with ``confirm``."""
     timeout: float = 600.0
-    """Seconds that a person has to answer."""
+    """Seconds that a person has to answer. No answer counts as a no."""
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
         """Return the policy in the settings."""
-        return cls(
-            confirm_destructive=settings.confirm_destructive, timeout=settings.consent_timeout
-        )
+        return cls(confirm_destructive=settings.confirm_destructive)
 
     def applies_to(self, tool: messages.ToolInfo) -> bool:
         """Return whether a person has to agree to each call of a tool.

@@ -10,8 +10,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from dataclasses import dataclass
 from typing import Any
 
 from mcp_notebook.bridge.access.caller import Caller
@@ -24,6 +23,8 @@ MAX_CHARS = 4_000
 """Maximum characters of all arguments together, unless each is already cut to `MIN_VALUE`."""
 MIN_VALUE = 200
 """Characters of one argument that are always shown."""
+MAX_SUMMARY, MIN_IN_SUMMARY = 300, 40
+"""The same two limits for the arguments on one line."""
 MAX_NAME = 80
 """Maximum length of a name."""
 MAX_CALLER = 1_200
@@ -45,8 +46,6 @@ class Question:
     """The notebook's part of the tool's full name."""
     arguments: Mapping[str, Any]
     """The arguments that can be shown, without secrets."""
-    sizes: Mapping[str, int] = field(default_factory=dict)
-    """The sizes in bytes of the arguments that are too large to be shown."""
     parameters: tuple[str, ...] = ()
     """The names of the tool's parameters, in order."""
     caller: str
@@ -63,7 +62,6 @@ def make_question(
     *,
     caller: Caller,
     client: str = "",
-    sizes: Mapping[str, int] = MappingProxyType({}),
 ) -> Question:
     """Return the question about a call.
 
@@ -72,7 +70,6 @@ def make_question(
         arguments: The call's arguments, with secrets.
         caller: The caller.
         client: The client's program.
-        sizes: The sizes in bytes of arguments that are not in `arguments`.
     """
     schema = entry.tool.input_schema
     properties = schema.get("properties")
@@ -80,7 +77,6 @@ def make_question(
         tool=entry.name,
         notebook=entry.notebook,
         arguments=redact_arguments(schema, arguments),
-        sizes=sizes,
         parameters=tuple(properties) if isinstance(properties, dict) else (),
         caller=caller.name,
         alias=caller.alias,
@@ -104,6 +100,17 @@ def write_question(question: Question) -> str:
     )
 
 
+def write_title(question: Question) -> str:
+    """Return the question on one line, without the arguments."""
+    return f"Allow {_write_name(question.tool)}?"
+
+
+def write_summary(question: Question) -> str:
+    """Return the arguments on one line, each cut sooner than in the question's text."""
+    arguments = ", ".join(_list_arguments(question, MAX_SUMMARY, MIN_IN_SUMMARY))
+    return f"Arguments: {arguments or 'none'}"
+
+
 def quote(value: Any, most: int) -> str:
     """Return a value as JSON on one line with visible characters, cut with a note on the rest.
 
@@ -124,22 +131,26 @@ def quote(value: Any, most: int) -> str:
 
 
 def _write_arguments(question: Question) -> list[str]:
-    names = {*question.arguments, *question.sizes}
-    if not names:
-        return ["Arguments: none"]
+    arguments = [f"    {argument}" for argument in _list_arguments(question, MAX_CHARS, MIN_VALUE)]
+    return ["Arguments:", *arguments] if arguments else ["Arguments: none"]
+
+
+def _list_arguments(question: Question, most: int, least: int) -> Iterator[str]:
+    """Yield the arguments, each as an assignment.
+
+    Args:
+        question: The question.
+        most: Maximum characters of all values together, unless each is already cut to `least`.
+        least: Characters of one value that are always shown.
+    """
+    names = question.arguments.keys()
     parameters = [name for name in question.parameters if name in names]
-    ordered = [*parameters, *sorted(names.difference(parameters))]
-    room = max(MIN_VALUE, MAX_CHARS // len(ordered))
-    lines = ["Arguments:"]
+    ordered = [*parameters, *sorted(names - set(parameters))]
     for name in ordered[:MAX_ARGUMENTS]:
-        if name in question.sizes:
-            value = f"({question.sizes[name]:,} bytes, not shown)"
-        else:
-            value = quote(question.arguments[name], room)
-        lines.append(f"    {_write_name(name)} = {value}")
+        value = quote(question.arguments[name], max(least, most // len(ordered)))
+        yield f"{_write_name(name)} = {value}"
     if len(ordered) > MAX_ARGUMENTS:
-        lines.append(f"    ({len(ordered) - MAX_ARGUMENTS:,} more arguments are not shown)")
-    return lines
+        yield f"({len(ordered) - MAX_ARGUMENTS:,} more arguments are not shown)"
 
 
 def _write_name(name: str, most: int = MAX_NAME) -> str:

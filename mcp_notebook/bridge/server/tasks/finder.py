@@ -15,7 +15,7 @@ import anyio.to_thread
 from mcp_notebook.bridge.kernels.kernel_requests import TASK_LIMIT, KernelRequests, KernelTask
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.server.protocol.protocol_error import (
+from mcp_notebook.bridge.server.sessions.protocol_error import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     ProtocolError,
@@ -58,7 +58,7 @@ class TaskFinder:
         ready: Waits until the first kernels can be expected to be linked.
     """
 
-    def __init__(self, links: Links, ready: Callable[[], Awaitable[None]] | None) -> None:
+    def __init__(self, links: Links, ready: Callable[[], Awaitable[None]]) -> None:
         self._links = links
         self._ready = ready
         self._running: OrderedDict[tuple[str, str], messages.TaskInfo] = OrderedDict()
@@ -75,10 +75,10 @@ class TaskFinder:
             ProtocolError: There is no such task, or its kernel does not answer.
         """
         link = self.find_link(task_id)
-        if link is None and self._ready is not None:
+        if link is None:
             await self._ready()
             link = self.find_link(task_id)
-        if link is not None and link.requests.has_tasks:
+        if link is not None and link.requests.is_open:
             try:
                 task = await request(link.requests)
             except KernelGone:

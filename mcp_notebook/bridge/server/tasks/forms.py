@@ -7,14 +7,13 @@ belong to an older version of the protocol.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from datetime import UTC, date, datetime
-from typing import Annotated, Any, Literal, TypeAlias
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
 
 import mcp_types as types
 from pydantic_core import ValidationError
 
-from mcp_notebook.bridge.server.protocol.protocol_error import (
+from mcp_notebook.bridge.server.sessions.protocol_error import (
     INVALID_PARAMS,
     MISSING_REQUIRED_CLIENT_CAPABILITY,
     ProtocolError,
@@ -27,22 +26,6 @@ MIN_POLL_INTERVAL, MAX_POLL_INTERVAL = 1.0, 10.0
 """Bounds of the seconds after which a client should poll a task again."""
 _SHARE = 0.05
 """The share of a task's age that the poll interval is between these bounds."""
-_TYPES: Mapping[Any, Any] = {
-    "string": str,
-    "integer": int,
-    "number": float,
-    "boolean": bool,
-    "date": date,
-    "date-time": datetime,
-}
-"""The Python type of a form's field, by its type or format."""
-_BOUNDS = {
-    "minimum": "ge",
-    "maximum": "le",
-    "minLength": "min_length",
-    "maxLength": "max_length",
-}
-"""pydantic's names for JSON Schema's bounds."""
 
 
 def make_created_form(task: messages.TaskInfo) -> TaskForm:
@@ -119,11 +102,11 @@ def _make_request(question: messages.TaskQuestion) -> TaskForm:
 # -- answers to questions --------------------------------------------------------------------------
 
 
-def read_answer(key: str, response: Any, form: Mapping[str, Any]) -> messages.TaskAnswer:
-    """Return the answer to a question; the question stays open if the response is invalid.
+def read_answer(key: str, response: Any) -> messages.TaskAnswer:
+    """Return the answer to a question, which the kernel compares with the question's form.
 
     Raises:
-        ProtocolError: The response is not an answer to an elicitation, or does not fit the form.
+        ProtocolError: The response is not an answer to an elicitation.
     """
     try:
         answer = types.ElicitResult.model_validate(response)
@@ -133,44 +116,4 @@ def read_answer(key: str, response: Any, form: Mapping[str, Any]) -> messages.Ta
             f"The response to {key!r} is not a valid elicitation result: it needs an `action` "
             "(accept, decline or cancel), and `content` if the action is accept.",
         ) from None
-    content = {} if answer.content is None else dict(answer.content)
-    if answer.action == "accept" and (problem := _find_problem(content, form)) is not None:
-        text = f"The answer to {key!r} does not fit the question, which is still open: {problem}."
-        raise ProtocolError(INVALID_PARAMS, text)
-    return messages.TaskAnswer(action=answer.action, content=content)
-
-
-def _find_problem(content: Mapping[str, Any], form: Mapping[str, Any]) -> str | None:
-    """Return which field of an answer does not fit the form, and why; None if all do."""
-    from pydantic import TypeAdapter  # noqa: PLC0415 - not before the first list, as below
-
-    for name, field in form.get("properties", {}).items():
-        value = content.get(name)
-        if value is None:
-            if name in form.get("required", ()):
-                return f"`{name}` is missing"
-            continue
-        try:
-            TypeAdapter(_find_type(field)).validate_python(value)
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            return f"`{name}`: {first['msg']}"
-    return None
-
-
-def _find_type(field: Mapping[str, Any]) -> Any:
-    """Return the type of a field's value. Like the kernel, pydantic accepts "7" as a number."""
-    from pydantic import Field  # noqa: PLC0415
-
-    choices = field.get("enum") or [
-        choice["const"] for choice in field.get("oneOf", field.get("anyOf", ()))
-    ]
-    if choices:
-        return Literal.__getitem__(tuple(choices))
-    kind = field.get("type")
-    if kind == "array":
-        return list[_find_type(field.get("items", {}))]  # type: ignore[misc]
-    if field.get("format") in _TYPES:
-        return _TYPES[field["format"]]
-    bounds = {ours: field[theirs] for theirs, ours in _BOUNDS.items() if theirs in field}
-    return Annotated[_TYPES.get(kind, Any), Field(**bounds)]
+    return messages.TaskAnswer(action=answer.action, content=dict(answer.content or {}))

@@ -12,9 +12,9 @@ from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
 
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.kernels.kernel_requests import KernelTask
-from mcp_notebook.bridge.server.protocol.client_profile import TASKS_EXTENSION
-from mcp_notebook.bridge.server.protocol.client_request import ClientRequest, read_request
-from mcp_notebook.bridge.server.protocol.protocol_error import (
+from mcp_notebook.bridge.server.sessions.client_profile import TASKS_EXTENSION
+from mcp_notebook.bridge.server.sessions.client_request import ClientRequest, read_request
+from mcp_notebook.bridge.server.sessions.protocol_error import (
     HEADER_MISMATCH,
     METHOD_NOT_FOUND,
     ProtocolError,
@@ -64,8 +64,8 @@ class TaskRequests:
         )
         if isinstance(task, KernelTask):
             answers = {
-                key: read_answer(key, params.input_responses[key], question.form)
-                for key, question in task.info.questions.items()
+                key: read_answer(key, params.input_responses[key])
+                for key in task.info.questions
                 if key in params.input_responses
             }
             await self._tasks.finder.ask(

@@ -29,7 +29,7 @@ from enum import StrEnum
 import anyio
 from starlette.types import Receive, Send
 
-from mcp_notebook.bridge.server.protocol.client_sessions import EndReason
+from mcp_notebook.bridge.server.sessions.client_sessions import EndReason
 from mcp_notebook.bridge.transports.fast_path.plain_answers import Piece, expand
 from mcp_notebook.bridge.transports.json_responses import MAX_EVENT, warn_of_event
 

@@ -17,23 +17,22 @@ from pydantic_core import to_json
 
 from mcp_notebook.bridge.server.calls.gates import CallParams
 from mcp_notebook.bridge.server.declaration import SERVER_INFO, list_capabilities
-from mcp_notebook.bridge.server.lists.pages import LIST_METHODS
-from mcp_notebook.bridge.server.protocol.client_profile import SERVER_INFO_META_KEY
-from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
-from mcp_notebook.bridge.server.protocol.client_sessions import ClientSession
-from mcp_notebook.bridge.server.protocol.protocol_error import (
+from mcp_notebook.bridge.server.forms.accommodations import find_accommodation
+from mcp_notebook.bridge.server.forms.result_forms import (
+    choose_structured,
+    make_block_forms,
+    replace_surrogates,
+)
+from mcp_notebook.bridge.server.listing.pages import LIST_METHODS
+from mcp_notebook.bridge.server.server import NotebookServer
+from mcp_notebook.bridge.server.sessions.client_profile import SERVER_INFO_META_KEY
+from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
+from mcp_notebook.bridge.server.sessions.client_sessions import ClientSession
+from mcp_notebook.bridge.server.sessions.protocol_error import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
     ProtocolError,
 )
-from mcp_notebook.bridge.server.protocol.result_forms import (
-    MISSING,
-    choose_structured,
-    make_block_forms,
-    make_meta,
-    replace_surrogates,
-)
-from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.server.tasks.forms import TaskForm
 from mcp_notebook.bridge.transports.fast_path.plain_requests import (
     CALL,
@@ -174,7 +173,9 @@ class PlainAnswers:
     async def _initialize(self, request: ClientRequest) -> dict[str, Any]:
         return {
             "protocolVersion": request.protocol_version,
-            "capabilities": list_capabilities(),
+            "capabilities": list_capabilities(
+                hears_of_changes=find_accommodation(request.profile).hears_of_changes
+            ),
             "serverInfo": SERVER_INFO,
             "instructions": await self._server.write_instructions(request.caller),
         }
@@ -196,14 +197,12 @@ class PlainAnswers:
             rest |= _COMPLETE
         return [b'{"%b":' % name.encode(), page.text, b"," if rest else b"", to_json(rest)[1:]]
 
-    def write_result(
-        self, result: Result, protocol_version: str, *, takes_structured: bool = True
-    ) -> list[Piece]:
+    def write_result(self, result: Result, protocol_version: str) -> list[Piece]:
         """Return a call's result as JSON, in pieces."""
-        structured = choose_structured(result, protocol_version, takes_structured=takes_structured)
+        structured = choose_structured(result, protocol_version)
         rest: dict[str, Any] = {"isError": result.is_error}
-        meta = make_meta(result, protocol_version)
-        if structured is not MISSING:
+        meta = dict(result.meta)
+        if structured is not None:
             rest["structuredContent"] = structured
         if protocol_version in MODERN_PROTOCOL_VERSIONS:
             rest["resultType"] = "complete"
@@ -211,7 +210,7 @@ class PlainAnswers:
         if meta:
             rest["_meta"] = meta
         text: list[Piece] = [b'{"content":[']
-        for form in make_block_forms(result, protocol_version, structured):
+        for form in make_block_forms(result, protocol_version):
             text += _write_block(form)
             text.append(b",")
         if result.content:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import anyio.to_thread
 from mcp.server.streamable_http import (
     MCP_SESSION_ID_HEADER,
     REQUEST_CANCELLED,
@@ -34,15 +35,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_notebook.bridge.access.caller import OWNER, SCOPE_KEY
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
-from mcp_notebook.bridge.server.protocol.client_profile import ClientProfile
-from mcp_notebook.bridge.server.protocol.client_request import (
-    HANG_UP_KEY,
-    UNREAD_KEY,
-    ClientRequest,
-)
-from mcp_notebook.bridge.server.protocol.detached_arguments import LARGE
-from mcp_notebook.bridge.server.protocol.protocol_error import ProtocolError
 from mcp_notebook.bridge.server.server import NotebookServer
+from mcp_notebook.bridge.server.sessions.client_profile import ClientProfile
+from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
+from mcp_notebook.bridge.server.sessions.protocol_error import ProtocolError
 from mcp_notebook.bridge.transports.fast_path.http_exchange import HttpExchange
 from mcp_notebook.bridge.transports.fast_path.plain_answers import (
     Answer,
@@ -56,7 +52,7 @@ from mcp_notebook.bridge.transports.fast_path.plain_requests import (
     read_envelope,
     read_plain_request,
 )
-from mcp_notebook.bridge.transports.large_requests import read_body, replay
+from mcp_notebook.bridge.transports.request_bodies import LARGE, read_body, replay
 from mcp_notebook.bridge.transports.sessions import Sessions
 
 _VERSION = "mcp-protocol-version"
@@ -92,7 +88,7 @@ class PlainHttp:
         self._app = app
         self._server = server
         self._sessions = sessions
-        self._max_bytes = min(max_bytes, LARGE - 1)
+        self._max_bytes = max_bytes
         self._answers = PlainAnswers(server)
         self._entries: Sequence[CatalogEntry] = ()
         """The list of tools that `_without_headers` is for."""
@@ -110,7 +106,7 @@ class PlainHttp:
         body = await read_body(receive, self._max_bytes)
         session_id = None if head.session is None else head.headers[MCP_SESSION_ID_HEADER]
         exchange = HttpExchange(receive, send, session_id)
-        plain = None if body is None else read_plain_request(body)
+        plain = None if body is None else await _parse(body)
         request = None if plain is None else self._recognise(plain, head, exchange)
         if plain is None or request is None:
             await self._app(scope, replay(body or b"", receive), send)
@@ -196,10 +192,7 @@ class PlainHttp:
             id=plain.id,
             caller=head.scope[SCOPE_KEY],
             meta=plain.meta,
-            text=plain.long_text,
             headers=head.headers,
-            hang_up=head.scope.get(HANG_UP_KEY),
-            unread=head.scope.get("state", {}).get(UNREAD_KEY),
             channel=channel,
         )
 
@@ -238,6 +231,13 @@ class PlainHttp:
             self._without_headers.add(name)
             return True
         return validate_mcp_param_headers(schema, arguments, Headers(scope=head.scope)) is None
+
+
+async def _parse(body: bytes) -> PlainRequest | None:
+    """Return the plain request in a body, or None if it is anything else."""
+    if len(body) < LARGE:
+        return read_plain_request(body)
+    return await anyio.to_thread.run_sync(read_plain_request, body)
 
 
 @lru_cache(maxsize=256)

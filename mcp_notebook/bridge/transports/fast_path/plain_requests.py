@@ -16,8 +16,8 @@ from typing import Any
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic_core import from_json, to_json
 
-from mcp_notebook.bridge.server.lists.pages import LIST_METHODS
-from mcp_notebook.bridge.server.protocol.client_profile import (
+from mcp_notebook.bridge.server.listing.pages import LIST_METHODS
+from mcp_notebook.bridge.server.sessions.client_profile import (
     CLIENT_CAPABILITIES_META_KEY,
     CLIENT_INFO_META_KEY,
     LOG_LEVEL_META_KEY,
@@ -37,8 +37,6 @@ _PARAMS = {
     DISCOVER: {"_meta"},
     PING: {"_meta"},
 }
-LONG = 2**13
-"""Size in bytes from which the kernel gets the client's JSON unchanged."""
 _RESERVED = (
     PROTOCOL_VERSION_META_KEY,
     CLIENT_INFO_META_KEY,
@@ -61,11 +59,6 @@ class PlainRequest:
     """Its ``_meta``."""
     text: bytes
     """Its JSON."""
-
-    @property
-    def long_text(self) -> bytes | None:
-        """Its JSON if it is long: the kernel gets that instead of arguments serialised again."""
-        return self.text if len(self.text) >= LONG else None
 
 
 def read_plain_request(

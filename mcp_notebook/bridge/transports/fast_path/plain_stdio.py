@@ -19,20 +19,20 @@ from mcp_types import jsonrpc
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION
 from pydantic_core import to_json
 
-from mcp_notebook.bridge.server.lists.pages import LIST_METHODS
-from mcp_notebook.bridge.server.protocol.client_profile import read_profile
-from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
-from mcp_notebook.bridge.server.protocol.client_sessions import (
+from mcp_notebook.bridge.server.listing.pages import LIST_METHODS
+from mcp_notebook.bridge.server.server import NotebookServer
+from mcp_notebook.bridge.server.sessions.client_profile import read_profile
+from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
+from mcp_notebook.bridge.server.sessions.client_sessions import (
     MAX_INITIALIZE,
     ClientSession,
     EndReason,
 )
-from mcp_notebook.bridge.server.protocol.protocol_error import (
+from mcp_notebook.bridge.server.sessions.protocol_error import (
     CONNECTION_CLOSED,
     INTERNAL_ERROR,
     ProtocolError,
 )
-from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.transports.fast_path.plain_answers import (
     Answer,
     Piece,
@@ -55,7 +55,7 @@ from mcp_notebook.bridge.transports.fast_path.plain_requests import (
 from mcp_notebook.bridge.transports.open_requests import OpenRequests
 
 if TYPE_CHECKING:
-    from mcp_notebook.bridge.server.protocol.client_profile import ClientProfile
+    from mcp_notebook.bridge.server.sessions.client_profile import ClientProfile
 
 _CLOSE_LIMIT = 1.0
 """Seconds that a client has to take the answers to what still runs when it closes stdin."""
@@ -245,7 +245,6 @@ class PlainStdio:
             id=plain.id,
             caller=self._server.default_caller,
             meta=plain.meta,
-            text=plain.long_text,
             headers=None,
             channel=PlainChannel(
                 self._send_line, plain.meta.get("progressToken"), profile.connection

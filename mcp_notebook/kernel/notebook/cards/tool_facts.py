@@ -21,7 +21,6 @@ from mcp_notebook.kernel.schemas.schema_words import PLAIN_WORDS, describe_schem
 from mcp_notebook.kernel.schemas.validation_messages import format_value
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.kernel.tools.options import ToolOptions
-from mcp_notebook.kernel.tools.package_tools import find_package
 from mcp_notebook.text.redaction import has_secrets
 from mcp_notebook.wire import messages
 
@@ -76,19 +75,14 @@ class ToolFacts(Struct, frozen=True):
     """Other options: ``tags: weather``."""
     parameters: tuple[ParameterFacts, ...]
     warnings: tuple[str, ...]
-    marks: tuple[str, ...]
-    """The rules that ``%mcp check`` found broken."""
 
 
-def gather_facts(
-    tool: DeclaredTool, hosts: Sequence[str] = (), marks: Sequence[str] = ()
-) -> ToolFacts:
+def gather_facts(tool: DeclaredTool, hosts: Sequence[str] = ()) -> ToolFacts:
     """Gather the contents of a tool's card.
 
     Args:
         tool: The tool.
         hosts: Origins that its own view may load from.
-        marks: The rules that ``%mcp check`` found broken.
     """
     return ToolFacts(
         kind=tool.info.kind,
@@ -101,7 +95,6 @@ def gather_facts(
         details=_list_details(tool, hosts),
         parameters=_list_parameters(tool),
         warnings=tuple(tool.warnings),
-        marks=tuple(marks),
     )
 
 
@@ -128,8 +121,6 @@ def _list_badges(tool: DeclaredTool) -> tuple[str, ...]:
 def _list_details(tool: DeclaredTool, hosts: Sequence[str]) -> tuple[str, ...]:
     meta = tool.info.meta or {}
     details = [] if tool.info.uri is None else [tool.info.uri]
-    if package := find_package(tool):
-        details.append(f"from the package {package}")
     if output := _describe_output(tool):
         details.append(f"structured result: {output}")
     details += _list_ways(tool.options)
@@ -153,12 +144,8 @@ def _list_ways(options: ToolOptions) -> Iterator[str]:
         yield _PLACES[options.run]
     if options.task:
         yield _TASKS[options.task]
-    if options.keep:
-        yield "runs on without its client"
     if options.requires:
         yield f"only for clients with {', '.join(options.requires)}"
-    if options.stateful:
-        yield "one kernel per client"
 
 
 def _describe_output(tool: DeclaredTool) -> str:

@@ -43,16 +43,14 @@ _DOT = " \N{MIDDLE DOT} "
 def build_card(
     tools: Sequence[DeclaredTool],
     list_hosts: Callable[[DeclaredTool], Sequence[str]] = lambda _tool: (),
-    marks: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> dict[str, str]:
     """Return the MIME bundle of a card: what is always true of these tools.
 
     Args:
         tools: The tools.
         list_hosts: Returns the origins that a tool's own view may load from.
-        marks: The rules that ``%mcp check`` found broken, by the names of tools.
     """
-    facts = [gather_facts(tool, list_hosts(tool), marks.get(tool.name, ())) for tool in tools]
+    facts = [gather_facts(tool, list_hosts(tool)) for tool in tools]
     return {
         "text/html": make_printable(_render_html(facts)),
         "text/plain": make_printable("\n".join(map(_render_text, facts))),
@@ -105,8 +103,6 @@ def _render_details(facts: ToolFacts) -> str:
     parameters = f"<ul style='margin:0'>{items}</ul>" if items else ""
     below = [render_soft(render_text(_DOT.join(facts.details)))] if facts.details else []
     below += [f"&#9888; {render_code(warning)}" for warning in facts.warnings]
-    if facts.marks:
-        below.append(f"&#9888; <code>%mcp check</code>: {render_text(', '.join(facts.marks))}")
     return parameters + "".join(f"<div>{line}</div>" for line in below)
 
 
@@ -131,7 +127,6 @@ def _render_text(facts: ToolFacts) -> str:
     ]
     lines += facts.description.strip().splitlines()[:1]
     lines += [f"Warning: {warning}" for warning in facts.warnings]
-    lines += [f"%mcp check: {', '.join(facts.marks)}"] if facts.marks else []
     return "\n    ".join(lines)
 
 

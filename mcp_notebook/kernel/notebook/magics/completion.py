@@ -20,14 +20,11 @@ from IPython.core.interactiveshell import InteractiveShell
 from mcp_notebook.kernel.notebook.call_table import OPTIONS
 from mcp_notebook.kernel.notebook.magic_line import list_option_words
 from mcp_notebook.kernel.notebook.magics.mcp_verbs import VERBS, Notebook
-from mcp_notebook.kernel.notebook.recording.recording import RECORD_OPTIONS
 from mcp_notebook.kernel.schemas.schema_words import list_options
 from mcp_notebook.kernel.tools.attribute_tools import find_marked_methods
-from mcp_notebook.kernel.tools.package_tools import list_packages
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 
 _WORD = re.compile(r"[\w.-]+")
-_TAKES_FILE = re.compile(r"%mcp\s+record\s")
 _FIRST = 1_000
 """A priority above those of IPython's own matchers, which then do not run."""
 
@@ -66,13 +63,11 @@ class MagicCompleter:
             for word in words
             if word.startswith(fragment)
         ]
-        others = {"IPCompleter.file_matcher"} if _TAKES_FILE.match(line) else set()
         return SimpleMatcherResult(
             completions=found,
             matched_fragment=fragment,
             ordered=True,
             suppress=bool(found),
-            do_not_suppress=others,
         )
 
     def _list_words(self, magic: str, line: str) -> list[str]:
@@ -106,9 +101,7 @@ def complete_mcp(notebook: Notebook, line: str) -> list[str]:  # noqa: PLR0911 -
             return [str(call.number) for call in notebook.invoker.calls]
         case ["log", *options] if options[-1:] != ["-n"]:
             return [*tools, *(option for option in OPTIONS if option not in options)]
-        case ["record", *options]:
-            return [option for option in RECORD_OPTIONS if option not in options]
-        case ["call"] | ["try"]:
+        case ["call"]:
             return tools
         case ["allow"] | ["deny"]:
             return [str(number) for number in notebook.prompts.numbers]
@@ -159,8 +152,6 @@ def complete_mcp_tool(namespace: Mapping[str, Any], line: str) -> list[str]:
     words = line.split()
     complete, prefix = (words, "") if line[-1:].isspace() else (words[:-1], words[-1])
     takes_value = list_option_words("prompt" if "mcp_prompt" in words[0] else "tool")
-    if complete[-1] == "--package":
-        return list_packages()
     if takes_value.get(complete[-1]) or "." in prefix:
         return []
     options = [word for word in takes_value if word not in complete]

@@ -24,7 +24,6 @@ from mcp_notebook.kernel.notebook.cell_tools import CellTools
 from mcp_notebook.kernel.notebook.declarations import (
     declare_cell,
     declare_names,
-    declare_package,
     declare_resource,
     find_replaced_names,
 )
@@ -38,7 +37,6 @@ from mcp_notebook.kernel.notebook.magic_line import (
 )
 from mcp_notebook.kernel.notebook.magics.mcp_verbs import VERBS, Notebook, describe_verbs, run_verb
 from mcp_notebook.kernel.notebook.magics.option_help import describe_line_options, extend_help
-from mcp_notebook.kernel.tools.package_tools import check_collisions
 from mcp_notebook.kernel.tools.skills import describe_skill, make_skill_tool, read_skill
 from mcp_notebook.text.terminal import print_output
 from mcp_notebook.text.wording import make_printable, suggest
@@ -85,7 +83,6 @@ class McpMagics(Magics):
             %%mcp_tool [options]
             %%mcp_tool name(city: str, n: int = 3) [options]
             %mcp_tool f g [options]
-            %mcp_tool --package acme [f g] [--prefix acme_]
 
         ``%%mcp_tool`` runs the cell and makes each function that it defines a tool. Functions whose
         names start with ``_`` are helpers and stay private.
@@ -96,9 +93,6 @@ class McpMagics(Magics):
 
         ``%mcp_tool f g`` makes existing functions tools. It also takes ``module.f``,
         ``model.predict``, and objects whose methods are marked with ``@mcp_tool``.
-
-        ``%mcp_tool --package acme`` offers the tools of an installed package, or those that are
-        named.
         """
         # The traceback of an error in the user's cell shows the cell and not these frames.
         __tracebackhide__ = True
@@ -170,19 +164,12 @@ class McpMagics(Magics):
         try:
             expand = partial(self._expand, frames=_FRAMES_TO_USER + 1)
             parsed = read_line(parser, line, cell, expand, kind)
-            if cell is None and parsed.package is not None:
-                with self._cell_tools.importing():
-                    tools = declare_package(parsed, schemas)
-                check_collisions(tools, self._registry.tools)
-            elif cell is None:
+            if cell is None:
                 tools = declare_names(self.shell, parsed, schemas)
             else:
                 tools = declare_cell(self.shell, parsed, schemas)
                 self._registry.remove(*find_replaced_names(tools, self._registry.tools))
             self._cell_tools.add(*tools)
-            for tool in tools:
-                if tool.kind_word == "skill":  # of a package
-                    print_output(describe_skill(tool))
         except DefinitionError as error:
             raise UsageError(make_printable(str(error))) from None
 
@@ -209,7 +196,7 @@ class McpMagics(Magics):
 
         A tool shows it with ``%%mcp_tool --ui NAME``, or ``@mcp_tool(ui="NAME")``. Scripts of the
         page find ``notebook``: ``notebook.onresult(result => ...)`` is called with each result,
-        whose ``data`` is the structured content and whose ``text`` is the text; ``await
+        whose ``data`` is what the tool returned, as JSON, and whose ``text`` is the text; ``await
         notebook.call("tool", {x: 1})`` calls a tool of this notebook; ``notebook.send("text")``
         tells the model. CSS has the client's colors as variables, and ``data-theme``.
 
@@ -241,9 +228,6 @@ class McpMagics(Magics):
 
         ``%%mcp_skill weekly-report/references/limits.md`` adds a further file, to which the skill
         can refer as ``references/limits.md``.
-
-        A Markdown cell of the notebook that begins with front matter with a name and a description
-        is a skill as well, as it was saved when the last cell ran.
         """
         try:
             parsed = read_line(_SKILL_PARSER, line, None, self._expand)

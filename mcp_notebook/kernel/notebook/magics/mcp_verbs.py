@@ -13,9 +13,7 @@ import sys
 import time
 from base64 import b64encode
 from collections.abc import Callable, Mapping
-from functools import partial
 from html import escape
-from pathlib import Path
 from typing import Any, Literal
 
 from IPython.core.error import UsageError
@@ -26,54 +24,40 @@ from msgspec import Struct
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.discovery.records import list_live_records
 from mcp_notebook.errors import CheckFailed, InvalidArguments, NoSuchTool
-from mcp_notebook.kernel.calls.call import CallState
 from mcp_notebook.kernel.calls.invoker import Invoker
 from mcp_notebook.kernel.notebook.background_bridge import (
     build_environment,
     start_bridge,
     stop_bridge,
 )
+from mcp_notebook.kernel.notebook.call_cells import format_call
 from mcp_notebook.kernel.notebook.call_table import build_call_table, describe_counts, read_query
-from mcp_notebook.kernel.notebook.cards.shown_cards import ShownCards
 from mcp_notebook.kernel.notebook.cards.tool_view import build_table
 from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts
 from mcp_notebook.kernel.notebook.loaded_extension import is_cell_of_jupyter
 from mcp_notebook.kernel.notebook.magics.option_help import format_entry
-from mcp_notebook.kernel.notebook.magics.try_form import build_form
 from mcp_notebook.kernel.notebook.panel.side_panel_state import SidePanel
-from mcp_notebook.kernel.notebook.panel.snapshot import MAX_ENDED, build_snapshot
 from mcp_notebook.kernel.notebook.panel.status_card import NO_TOOLS, StatusFacts, build_status
 from mcp_notebook.kernel.notebook.public_address import (
     build_address_card,
     describe_access,
     find_public_address,
 )
-from mcp_notebook.kernel.notebook.recording.recording import (
-    Recording,
-    insert_call,
-    read_record_line,
-)
-from mcp_notebook.kernel.notebook.recording.replay import (
-    Note,
-    build_call,
-    build_comparison,
-    build_note,
-    read_recording,
-)
 from mcp_notebook.kernel.results.files.shared_folders import SharedFolders
-from mcp_notebook.kernel.results.table_html import format_table_html
 from mcp_notebook.kernel.tools.context import Update
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import print_note, print_output
 from mcp_notebook.text.typed_values import TOO_DEEP, read_typed_value
-from mcp_notebook.text.wording import count, make_printable, suggest
+from mcp_notebook.text.wording import count, suggest
 from mcp_notebook.wire import messages
 
 STOPPED = "The user stopped the call in the notebook."
 """The reason that the client of a stopped call gets."""
 _CHECK_LIMIT = 600.0
 """Seconds that ``%mcp check`` may take."""
+_MAX_DIGITS = 18
+"""Digits of a call's number: Python refuses to parse very long ones."""
 _HELP = ("-h", "--help")
 _JSON_CALL = re.compile(r"\S+\s+\{")
 """A tool's name, and its arguments as an object in JSON."""
@@ -88,14 +72,10 @@ class Notebook(Struct, frozen=True, kw_only=True):
     """Runs ``%mcp call``, and has the calls of clients."""
     settings: Settings
     """For the background bridge."""
-    find_refusal: Callable[[], str | None]
-    """Returns why the last bridge was refused, if it was."""
     folders: SharedFolders
     """The files that clients may see, and the refusals."""
     prompts: ConsentPrompts
     """Questions whether a call may run."""
-    recording: Recording
-    """The recording of calls."""
     panel: SidePanel
     """The notebook's state, as its side panel shows it."""
     read_progress: Callable[[], Mapping[int, Update]]
@@ -108,8 +88,6 @@ class Notebook(Struct, frozen=True, kw_only=True):
     """The id of the kernel's record."""
     list_cells: Callable[[], list[str]]
     """Returns the source of the cells that have run, by their execution count."""
-    cards: ShownCards
-    """The cards of tools, for the marks of ``%mcp check``."""
 
 
 class Verb(Struct, frozen=True, kw_only=True):
@@ -119,8 +97,10 @@ class Verb(Struct, frozen=True, kw_only=True):
     """Takes the text after the verb."""
     arguments: str = ""
     """The arguments, for the help; "" if it takes none."""
-    help: str
+    help: str = ""
     """The effect, for the help."""
+    explained_by: str = ""
+    """The verb whose help is also that of this one."""
 
 
 def run_verb(notebook: Notebook, line: str, expand: Callable[[str], str]) -> None:
@@ -131,7 +111,7 @@ def run_verb(notebook: Notebook, line: str, expand: Callable[[str], str]) -> Non
         line: The text after ``%mcp``.
         expand: Expands the notebook's variables in a text, as IPython does for other magics. It is
             applied only to the ``name=value`` pairs of a call, which the author types; a JSON
-            object may come from a client, through a recording.
+            object may come from a client, through a cell that ``%mcp record`` inserted.
 
     Raises:
         UsageError: The line is invalid.
@@ -153,10 +133,14 @@ def run_verb(notebook: Notebook, line: str, expand: Callable[[str], str]) -> Non
 
 def describe_verbs() -> str:
     """Return the help on all verbs, for ``%mcp?`` and ``%mcp help``."""
-    return "\n".join(_describe_verb(name, verb) for name, verb in VERBS.items())
+    return "\n".join(
+        _describe_verb(name, verb) for name, verb in VERBS.items() if not verb.explained_by
+    )
 
 
 def _describe_verb(name: str, verb: Verb) -> str:
+    if verb.explained_by:
+        return _describe_verb(verb.explained_by, VERBS[verb.explained_by])
     return format_entry(f"%mcp {name} {verb.arguments}".strip(), verb.help)
 
 
@@ -177,7 +161,6 @@ def _show_status(notebook: Notebook, _arguments: str) -> None:
     address = find_public_address(os.environ)
     facts = StatusFacts(
         counts=list(describe_counts(notebook.invoker.log.count_calls())),
-        recording=notebook.recording.describe(),
         names=_describe_other_names(notebook),
         files=notebook.folders.refused.list_reasons(),
         home=notebook.settings.home,
@@ -191,9 +174,7 @@ def _show_status(notebook: Notebook, _arguments: str) -> None:
 def _show_panel(notebook: Notebook, _arguments: str) -> None:
     if is_cell_of_jupyter() and notebook.panel.open():
         return
-    state = notebook.panel.read(notebook.read_progress())
-    thumbnails = notebook.panel.find_thumbnails((state.ended_calls or [])[:MAX_ENDED])
-    display(build_snapshot(state, thumbnails, time.time()), raw=True)
+    _show_status(notebook, "")
 
 
 def _check_tools(notebook: Notebook, _arguments: str) -> None:
@@ -218,9 +199,7 @@ def _check_tools(notebook: Notebook, _arguments: str) -> None:
         ) from None
     if done.returncode not in (0, 1):
         raise CheckFailed(done.stderr.strip() or "The check failed without a message.")
-    found = json.loads(done.stdout)
-    print_output(found["report"].rstrip())
-    notebook.cards.mark(found["marks"])
+    print_output(done.stdout.rstrip())
 
 
 def _show_tools(notebook: Notebook, _arguments: str) -> None:
@@ -260,51 +239,13 @@ def _call_tool(notebook: Notebook, arguments: str) -> None:
             "Which tool? Write `%mcp call TOOL name=value ...`; `%mcp list` shows the tools."
         )
     tool = notebook.registry.get(name)
-    if tool is not None:
-        _call_here(notebook, name, _read_arguments(values.strip(), quotes=not tool.takes_secrets))
-        return
-    words = _split(arguments, quotes=True)
-    if len(words) != 1 or not words[0].endswith(".ipynb"):
-        raise _make_unknown(notebook, name)
-    _call_again(notebook, Path.cwd() / Path(words[0]).expanduser())
-
-
-def _call_here(notebook: Notebook, name: str, arguments: dict[str, Any]) -> Result:
-    refused = notebook.folders.refused.count
-    result = notebook.invoker.run_here(name, arguments)
-    _show_result(result)
-    for reason in notebook.folders.refused.list_reasons(after=refused):
-        print_note(reason)  # clients are not told that
-    return result
-
-
-def _call_again(notebook: Notebook, path: Path) -> None:
-    for step in read_recording(path):
-        if isinstance(step, Note):
-            display(build_note(step.text), raw=True)
-            continue
-        display(build_call(step), raw=True)
-        result = None
-        if step.obstacle is None:
-            result = _call_here(notebook, step.call.tool, step.call.arguments)
-            if notebook.invoker.log.list_calls()[-1].state is CallState.CANCELLED:
-                return  # *Interrupt* means all of them
-        display(build_comparison(step, result), raw=True)
-
-
-def _try_tool(notebook: Notebook, arguments: str) -> None:
-    name, _, values = arguments.partition(" ")
-    if not name:
-        raise UsageError("Which tool? Write `%mcp try TOOL`; `%mcp list` shows the tools.")
-    tool = notebook.registry.get(name)
     if tool is None:
         raise _make_unknown(notebook, name)
-    if values:
-        raise UsageError(
-            f"`%mcp try {name}` takes no arguments: type them into its form, or write "
-            f"`%mcp call {name} name=value ...`."
-        )
-    display(build_form(tool, partial(_call_here, notebook, name), notebook.folders.list_files))
+    refused = notebook.folders.refused.count
+    arguments_of_call = _read_arguments(values.strip(), quotes=not tool.takes_secrets)
+    _show_result(notebook.invoker.run_here(name, arguments_of_call))
+    for reason in notebook.folders.refused.list_reasons(after=refused):
+        print_note(reason)  # clients are not told that
 
 
 def _show_log(notebook: Notebook, arguments: str) -> None:
@@ -322,14 +263,22 @@ def _show_log(notebook: Notebook, arguments: str) -> None:
     print_output(f"No call{of_tool} has failed." if query.errors else f"No calls{of_tool} yet.")
 
 
-def _record(notebook: Notebook, arguments: str) -> None:
-    name, options = read_record_line(arguments)
-    if "--here" in options:
-        if len(options) > 1:
-            raise UsageError("`%mcp record --here` takes only the number of a call.")
-        notebook.insert_cell(insert_call(notebook.invoker.log, notebook.registry, name or ""))
-    else:
-        print_output(notebook.recording.control(name, options))
+def _record(notebook: Notebook, number: str) -> None:
+    log = notebook.invoker.log
+    last = log.list_calls()[-1:]
+    if not last:
+        raise UsageError("No tool has been called yet, so there is no call to insert.")
+    if number and not (number.isdecimal() and len(number) <= _MAX_DIGITS):
+        raise UsageError("Which call? Write its number in the table of `%mcp log`.")
+    call = log.find(int(number)) if number else last[0]
+    if call is None:
+        raise UsageError(
+            f"The log has no call {number}. The last one is {last[0].number}; `%mcp log` lists its "
+            "calls."
+        )
+    if not call.is_complete:
+        raise UsageError(f"The arguments of call {call.number} were too large to be kept.")
+    notebook.insert_cell(format_call(call.tool, call.arguments))
 
 
 def _allow_call(notebook: Notebook, arguments: str) -> None:
@@ -395,12 +344,13 @@ def _help(_notebook: Notebook, word: str) -> None:
 VERBS: Mapping[str, Verb] = {
     "status": Verb(
         run=_show_status,
-        help="show the address, clients, tools, calls, open questions and problems (or: %mcp)",
+        help="show the address, clients, tools, running and last calls, open questions and "
+        "problems (or: %mcp)",
     ),
     "panel": Verb(
         run=_show_panel,
-        help="open the side panel, which shows clients, tools and calls; where there is none, show "
-        "them as they are now",
+        help="open the side panel, which shows clients, tools and calls; where there is none, this "
+        "is `status`",
     ),
     "stop": Verb(
         run=_stop_calls, arguments="[N]", help="stop call N, or all calls that wait or run"
@@ -408,14 +358,8 @@ VERBS: Mapping[str, Verb] = {
     "list": Verb(run=_show_tools, help="list the tools with their parameters, as clients see them"),
     "call": Verb(
         run=_call_tool,
-        arguments="TOOL name=value ..., or FILE.ipynb",
-        help='call a tool as a client would (or: %mcp call TOOL {"name": "value"}); FILE.ipynb: '
-        "make the calls of a recording again, and show them with its notes",
-    ),
-    "try": Verb(
-        run=_try_tool,
-        arguments="TOOL",
-        help="show a form that calls a tool (needs ipywidgets)",
+        arguments="TOOL name=value ...",
+        help='call a tool as a client would (or: %mcp call TOOL {"name": "value"})',
     ),
     "check": Verb(
         run=_check_tools,
@@ -429,16 +373,15 @@ VERBS: Mapping[str, Verb] = {
     ),
     "record": Verb(
         run=_record,
-        arguments="[FILE] [--append] [--stop], or --here [N]",
-        help="record each new call as a cell with its result in a notebook file; --here: insert "
-        "call N of the log (default: the last) into this notebook as a cell",
+        arguments="[N]",
+        help="insert call N of the log (default: the last) below as a cell that makes it again",
     ),
     "allow": Verb(
         run=_allow_call,
-        arguments="N [session]",
-        help="approve the call in question N; session: also approve later calls",
+        arguments="N [session], or %mcp deny N",
+        help="approve or refuse the call in question N; session: also approve later calls",
     ),
-    "deny": Verb(run=_deny_call, arguments="N", help="refuse the call in question N"),
+    "deny": Verb(run=_deny_call, arguments="N", explained_by="allow"),
     "serve": Verb(
         run=_serve,
         arguments="[--stop]",
@@ -509,7 +452,7 @@ def _split(text: str, *, quotes: bool) -> list[str]:
 
 
 def _show_result(result: Result) -> None:
-    """Print the texts of a result, and display its tables, images and audio."""
+    """Print the texts of a result, and display its images and audio."""
     if result.is_error:
         print_output("The client would get an error:")
     for block in result.content:
@@ -519,12 +462,7 @@ def _show_result(result: Result) -> None:
 def _show_block(block: ContentBlock) -> None:
     match block:
         case Text():
-            html = format_table_html(block.text)
-            if html is None:
-                print_output(block.text)
-            else:
-                plain = make_printable(block.text)
-                display({"text/plain": plain, "text/html": make_printable(html)}, raw=True)
+            print_output(block.text)
         case Image():
             display({block.mime_type: b64encode(block.data).decode()}, raw=True)
         case ResourceLink():

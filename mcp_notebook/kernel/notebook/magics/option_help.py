@@ -18,12 +18,8 @@ if TYPE_CHECKING:
 
 _WIDTH = 92
 _PREFIX = (
-    "Only for `%mcp_tool obj` and `--package`: the prefix of the names of the tools, for an object "
+    "Only for `%mcp_tool obj`: the prefix of the names of the tools, for an object "
     "instead of the one in `@mcp_tools(prefix=...)`."
-)
-_PACKAGE = (
-    "Only for `%mcp_tool`: an installed package with an entry point of this name in the group "
-    "`mcp_notebook.tools`, whose tools this notebook offers."
 )
 
 
@@ -42,8 +38,8 @@ def describe_line_options(kind: messages.Kind = "tool") -> str:
         [(row, format_entry(_format_head(row), row.text)) for row in rows if row.line],
         option_table.explain_safety(on_line=True) if kind == "tool" else "",
     )
-    own = [format_entry("--prefix sales_", _PREFIX), format_entry("--package acme", _PACKAGE)]
-    return "\n".join([groups, *(own if kind == "tool" else ()), "", end])
+    own = [format_entry("--prefix sales_", _PREFIX)] if kind == "tool" else []
+    return "\n".join([groups, *own, "", end])
 
 
 def describe_keywords(kind: messages.Kind = "tool") -> str:

@@ -1,7 +1,7 @@
 """The notebook's state: beside the notebook, in ``%mcp panel`` and in ``%mcp status``.
 
 Face: `SidePanel` (`side_panel_state`) is what a frontend's side panel shows and may change;
-`snapshot` and `status_card` render the same state as an output.
+`status_card` renders the same state as an output.
 
 `thumbnails` makes a call's result small. All but `side_panel_state` are pure.
 

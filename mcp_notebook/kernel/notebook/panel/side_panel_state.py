@@ -21,26 +21,23 @@ from mcp_notebook.kernel.calls.call import ENDED, CallState
 from mcp_notebook.kernel.calls.call_log import CallLog, LoggedCall
 from mcp_notebook.kernel.calls.invoker import Invoker
 from mcp_notebook.kernel.notebook.background_bridge import find_bridge
+from mcp_notebook.kernel.notebook.call_cells import (
+    describe_call,
+    format_call,
+    holds_secret,
+    make_cell,
+)
 from mcp_notebook.kernel.notebook.call_table import describe_state
 from mcp_notebook.kernel.notebook.cards.tool_facts import find_first_line
 from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts, Prompt
 from mcp_notebook.kernel.notebook.panel.thumbnails import (
-    Thumbnail,
-    make_thumbnail,
     shrink,
     summarize,
 )
 from mcp_notebook.kernel.notebook.public_address import find_public_address
-from mcp_notebook.kernel.notebook.recording.call_cells import (
-    describe_call,
-    format_call,
-    holds_secret,
-)
-from mcp_notebook.kernel.notebook.recording.call_recorder import encode, make_cell
 from mcp_notebook.kernel.notebook.tool_problems import list_problems
 from mcp_notebook.kernel.tools.context import ClientProgram, Update, describe_program
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
-from mcp_notebook.kernel.tools.package_tools import find_package
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.settings.settings import SERVER_PATH, Settings
 from mcp_notebook.text.wording import make_printable, shorten, strip_escapes
@@ -113,8 +110,6 @@ class SidePanel:
         """When each connected program was first seen."""
         self.is_watched = False
         """Whether a page shows it."""
-        self._is_due = False
-        """Whether to open the panel in the next page that shows the notebook."""
 
     @property
     def log(self) -> CallLog:
@@ -146,7 +141,6 @@ class SidePanel:
                     listed_as=names[tool.name].name if tool.name in names else None,
                     on=tool.name not in source.registry.switched_off,
                     effect=_find_effect(tool),
-                    package=find_package(tool),
                     calls=counts.tools[tool.name],
                     errors=counts.tool_failures[tool.name],
                     cell=tool.cell,
@@ -187,7 +181,7 @@ class SidePanel:
             text = call.error
         elif not text and result is not None and result.structured is not None:
             text = json.dumps(result.structured, indent=2, ensure_ascii=False, default=str)
-        source = format_call(call.tool, call.arguments, call.function_schema)
+        source = format_call(call.tool, call.arguments)
         gap = _find_gap(call)
         details = messages.CallDetails(
             id=request.id,
@@ -223,27 +217,13 @@ class SidePanel:
         registry.remove(name, reason="Its user removed it in the side panel.")
         return f"Removed {name}. Its function is still defined."
 
-    def find_thumbnails(self, calls: Iterable[messages.EndedCall]) -> dict[int, Thumbnail]:
-        """Return the results of calls in small, by the calls' numbers, where they have pictures."""
-        results = {
-            call.number: self.log.find_result(call.number) for call in calls if call.has_picture
-        }
-        return {number: make_thumbnail(it) for number, it in results.items() if it is not None}
-
     def open(self) -> bool:
         """Open the panel in the pages of the notebook; return whether there is one."""
         return self._source.show()
 
-    def open_later(self) -> None:
-        """Open the panel in the next page of the notebook."""
-        self._is_due = True
-
     def set_watched(self, *, is_watched: bool) -> None:
         """Note whether a side panel is open."""
         self.is_watched = is_watched
-        if is_watched and self._is_due:
-            self._is_due = False
-            self._source.show()
         if self._prompts is not None:
             self._prompts.set_watched(is_watched=is_watched)
 
@@ -332,12 +312,13 @@ def _attach(
 def _record(
     request: int, call: LoggedCall, result: Result | None
 ) -> tuple[messages.CallDetails, Sequence[bytes]]:
-    """Return a call as the cell that ``%mcp record`` would write."""
+    """Return a call and its result as a cell."""
     if result is None and call.error is not None:
         result = Result([Text(call.error)], is_error=True)
     if result is None:
         return messages.CallDetails(id=request, is_kept=False), ()
-    return messages.CallDetails(id=request, has_cell=True), [encode(make_cell(call, result))]
+    cell = json.dumps(make_cell(call, result), ensure_ascii=False, default=str)
+    return messages.CallDetails(id=request, has_cell=True), [cell.encode(errors="replace")]
 
 
 def _show_question(prompt: Prompt) -> messages.OpenQuestion:

@@ -8,8 +8,6 @@ import io
 import logging
 from typing import Any
 
-from msgspec import Struct
-
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.kernel.safe.libraries import find_imported
 from mcp_notebook.text.wording import count, shorten, strip_escapes
@@ -26,27 +24,6 @@ SIDES = (128, 64)
 """Maximal width and height of a thumbnail's picture, in pixels."""
 _SMALLER = (1.0, 0.75, 0.5)
 """Scale factors to try until the picture has at most `MAX_BYTES`."""
-
-
-class Thumbnail(Struct, frozen=True):
-    """A call's result in small."""
-
-    text: str
-    """A short line."""
-    picture: bytes | None = None
-    """A small picture, encoded."""
-    mime_type: str = ""
-    """The picture's MIME type."""
-
-
-def make_thumbnail(result: Result) -> Thumbnail:
-    """Return the thumbnail of a result."""
-    text = summarize(result)
-    picture = next((block for block in result.content if isinstance(block, Image)), None)
-    if picture is None or result.is_error:
-        return Thumbnail(text)
-    data = shrink(picture.data)
-    return Thumbnail(text) if data is None else Thumbnail(text, *data)
 
 
 def summarize(result: Result) -> str:

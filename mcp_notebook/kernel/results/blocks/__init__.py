@@ -10,8 +10,8 @@ Face, used by `results`, `results.tables` and `results.plots`:
 - `piece`: `Piece`, `make_text_piece`, `join_texts`.
 - `budget`: `Budget`, and `NotDrawn`, `PlotRenderer` for what draws plots.
 - `originals`: `Original`, `FileFormat`, `OriginalSink`.
-- `author_blocks`: checks the blocks of authors; `render_image`, `make_json_piece`...
-- `images`, `audio`, `embedded`: render one block each.
+- `author_blocks`: checks the blocks of authors; `render_image`...
+- `images`, `audio`, `embedded`: render one block each. `encoded_text`: pictures in texts.
 - `fit.fit_pieces`: the last step of a conversion.
 - `truncation`: `LINK`, the characters that a link takes in a result.
 

@@ -6,7 +6,6 @@ Runs in the user's kernel, on the thread of the call.
 import base64
 import binascii
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import MISSING, fields, replace
 from pathlib import Path, PurePath
@@ -24,10 +23,8 @@ from mcp_notebook.kernel.results.blocks.piece import Piece, make_text_piece
 from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.text import clean_text, cut_text, safe_repr
 from mcp_notebook.kernel.safe.to_json import (
-    MAX_STRUCTURED_DEPTH,
-    format_json,
+    TooLarge,
     format_json_lines,
-    to_bounded_json,
     to_whole_json,
 )
 from mcp_notebook.text.wording import count
@@ -39,8 +36,6 @@ MAX_URI = 8_000
 """Characters of a block's URI."""
 MAX_JSON = 2**24
 """Elements and characters of the largest value that is written as JSON."""
-_LARGE = 10**15
-"""Larger integers may have more digits than Python converts to text."""
 _COLLECTIONS = frozenset({list, tuple, dict, set, frozenset})
 _UNCUT_FIELDS = frozenset({"uri", "data"})
 _TEXT_FIELDS = frozenset({"text", "uri", "name", "title", "description", "mime_type"})
@@ -76,9 +71,7 @@ def check_block(block: ContentBlock, budget: Budget) -> list[Piece]:
     block = kind(**values)
     match block:
         case Text():
-            brief = clean_text(block.brief) if isinstance(block.brief, str) else None
-            piece = make_text_piece(block.text)
-            return [piece if brief is None else _change_block(piece, brief=brief)]
+            return [make_text_piece(block.text)]
         case Image():
             return _check_image(block, budget)
         case Audio():
@@ -106,30 +99,6 @@ def _change_block(piece: Piece, **changes: Any) -> Piece:
     return structs.replace(piece, block=replace(piece.block, **changes))
 
 
-def make_json_piece(value: Any, max_items: int, *, repeats_data: bool = False) -> Piece:
-    """Render a value as JSON; if it does not fit, a reference to the value is kept.
-
-    Args:
-        value: Anything.
-        max_items: Maximum number of elements and characters to write.
-        repeats_data: Whether structured content has the same data.
-    """
-    if type(value) is bool or (type(value) is int and -_LARGE < value < _LARGE):
-        text = str(value).lower()  # too short for an original
-        return Piece(Text(text), repeats_data=repeats_data)
-    json_value, is_partial = to_bounded_json(value, max_items)
-    text = json_value if isinstance(json_value, str) else format_json(json_value)
-    if is_partial:
-        original = describe_whole_json(value)
-    else:
-        form = FileFormat(".json", "application/json", lambda: format_json_lines(json_value))
-        original = Original("value", "The whole value as JSON", (form,), sys.getsizeof(text))
-    whole = describe_size(value) if is_partial else ""
-    return Piece(
-        Text(text), original, is_partial=is_partial, whole=whole, repeats_data=repeats_data
-    )
-
-
 def describe_size(value: Any) -> str:
     """Return how many items a collection has, in words."""
     if type(value) in _COLLECTIONS:
@@ -148,12 +117,11 @@ def describe_whole_json(value: Any) -> Original:
 
 
 def _write_whole_json(value: Any) -> str:
-    json_value, is_partial = to_whole_json(value, MAX_JSON)
-    if is_partial:
+    try:
+        return format_json_lines(to_whole_json(value, MAX_JSON))
+    except TooLarge:
         # Nested references to one list take little memory, but fill all of it as text.
-        limits = f"{MAX_JSON:,} elements and characters, or than {MAX_STRUCTURED_DEPTH} levels"
-        raise ValueError(f"it has more than {limits}")
-    return format_json_lines(json_value)
+        raise ValueError(f"it has more than {MAX_JSON:,} elements and characters") from None
 
 
 def _fit_fields(block: ContentBlock, kind: type[ContentBlock]) -> dict[str, Any]:

@@ -4,13 +4,15 @@ Pure data. A `Budget` is passed through the whole conversion of a value, on the 
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol, Self
+from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
 from mcp_notebook.kernel.results.blocks.originals import OriginalSink, discard_original
-from mcp_notebook.settings.settings import Settings, TableFormat
+from mcp_notebook.settings.limits import DEFAULT_LIMITS
+
+TableFormat: TypeAlias = Literal["auto", "markdown", "csv"]
 
 
 class NotDrawn(Exception):
@@ -44,45 +46,23 @@ def ignore_table(_frame: Any) -> None:
 class Budget(Struct, frozen=True, kw_only=True):
     """The limits of one result; `keep` takes the originals of what exceeds them."""
 
-    chars: int
+    chars: int = DEFAULT_LIMITS.max_result_chars
     """Total characters of all texts."""
-    pictures: int
+    pictures: int = 8
     """Maximum number of pictures."""
-    picture_side: int
-    """Maximum pixels on the longer side of a picture."""
-    picture_bytes: int
-    """Maximum bytes of one encoded picture, sound or document."""
-    result_bytes: int
-    """Total bytes of all pictures, sounds and documents."""
-    table_rows: int
-    """Maximum rows of a table."""
-    table_format: TableFormat
-    """How tables are written."""
+    picture_side: int = 1_568
+    """Maximum pixels on the longer side of a picture: vision models scale larger ones down."""
+    picture_bytes: int = 2**19
+    """Maximum bytes of one encoded picture, sound or document, at most `result_bytes`."""
+    result_bytes: int = 2**19
+    """Total bytes of all pictures, sounds and documents. As base64, they take four thirds of it,
+    so that the JSON of a result stays below 1 MiB, the limit of some clients."""
+    table_rows: int = 50
+    """Maximum rows of a table that is shown whole, if it has at most six cells for each of them."""
+    table_format: TableFormat = "auto"
+    """How tables are written; "auto" chooses what shows more rows, then what is shorter."""
     keep: OriginalSink = discard_original
     note_table: Callable[[Any], None] = ignore_table
     """Takes the frame of each table that is shown whole."""
     renderer: PlotRenderer = msgspec.field(default_factory=NoRenderer)
-    """Draws plots. It remembers failures, so all budgets of a kernel share it."""
-
-    @classmethod
-    def from_settings(
-        cls, settings: Settings, keep: OriginalSink = discard_original, *, chars: int | None = None
-    ) -> Self:
-        """Return the budget that the settings allow.
-
-        Args:
-            settings: The notebook's.
-            keep: Keeps originals.
-            chars: The tool's own limit, which overrides `max_result_chars`.
-        """
-        return cls(
-            chars=settings.max_result_chars if chars is None else chars,
-            pictures=settings.max_pictures,
-            picture_side=settings.max_picture_side,
-            # At most the total, or it would be encoded twice.
-            picture_bytes=min(settings.max_picture_bytes, settings.max_result_bytes),
-            result_bytes=settings.max_result_bytes,
-            table_rows=settings.max_table_rows,
-            table_format=settings.table_format,
-            keep=keep,
-        )
+    """Draws plots."""

@@ -5,25 +5,30 @@ limits the number of pieces, drops repeated images, and limits the total bytes a
 """
 
 import json
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from msgspec import structs
 
-from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Text
+from mcp_notebook.content import Audio, ContentBlock, Image, Resource, Text
 from mcp_notebook.kernel.results.blocks import images
 from mcp_notebook.kernel.results.blocks.audio import render_audio
 from mcp_notebook.kernel.results.blocks.author_blocks import copy_annotations, render_image
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.embedded import render_resource
+from mcp_notebook.kernel.results.blocks.encoded_text import holds_encoded, replace_encoded
 from mcp_notebook.kernel.results.blocks.image_block import (
     finish_images,
     fit_image_count,
-    skip_repeated_images,
+    is_picture,
 )
-from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original, OriginalSink
+from mcp_notebook.kernel.results.blocks.originals import OriginalSink
 from mcp_notebook.kernel.results.blocks.piece import Piece
-from mcp_notebook.kernel.results.blocks.truncation import is_short_text, truncate_texts
+from mcp_notebook.kernel.results.blocks.truncation import (
+    is_short_text,
+    link_together,
+    truncate_texts,
+)
 from mcp_notebook.kernel.safe.text import compute_share
 
 MAX_BLOCKS = 100
@@ -35,15 +40,20 @@ _LONGEST = 12
 def fit_pieces(pieces: Sequence[Piece], budget: Budget) -> list[ContentBlock]:
     """Fit a result to what models can read and clients accept.
 
+    Pictures written as base64 become pictures.
     An image is sent once, even if it was both displayed and returned. Of too many images, the first
-    ones and the last one (the tool's value) are sent; the others become links.
+    ones and the last one (the tool's value) are sent; the others become links, or are not drawn.
     If there are too many bytes, the largest images are downsized, and the largest sounds and
     documents become links. Notes on an image and the link to its original follow it. All texts and
     links together keep to `budget.chars`: the longest texts are cut, and followed by links.
     """
-    if len(pieces) == 1 and is_short_text(pieces[0], budget.chars):  # as most results
+    if (  # as most results
+        len(pieces) == 1
+        and is_short_text(pieces[0], budget.chars)
+        and not holds_encoded(pieces[0].text)
+    ):
         return [pieces[0].block]
-    remaining = list(skip_repeated_images(pieces))
+    remaining = list(_draw_images(replace_encoded(pieces, budget), budget.pictures))
     notes: list[ContentBlock] = []
     remaining, said = fit_image_count(remaining, budget.pictures, budget.keep)
     notes += said
@@ -54,6 +64,30 @@ def fit_pieces(pieces: Sequence[Piece], budget: Budget) -> list[ContentBlock]:
     notes += more
     chars = budget.chars - sum(len(note.text) for note in notes if isinstance(note, Text))
     return [*truncate_texts(remaining, chars, budget.keep), *notes]
+
+
+def _draw_images(pieces: Sequence[Piece], most: int) -> Iterator[Piece]:
+    """Draw the pictures that are sent, and drop repeated ones.
+
+    A figure may have been both displayed and returned. Of too many pictures, the first ones and
+    the last one are drawn.
+    """
+    earlier_images: set[bytes] = set()
+    earlier_figures: list[Any] = []  # a weak reference to what is gone has no hash
+    last = next((piece for piece in reversed(pieces) if is_picture(piece)), None)
+    for piece in pieces:
+        parts: Sequence[Piece] = [piece]
+        if piece.draw is not None and (len(earlier_images) < most - 1 or piece is last):
+            parts = copy_annotations([*piece.draw()], piece.block)
+        elif piece.draw is not None and piece.figure in earlier_figures:
+            continue
+        for part in parts:
+            if isinstance(part.block, Image):
+                earlier_figures.append(part.figure)
+                if part.block.data in earlier_images:
+                    continue
+                earlier_images.add(part.block.data)
+            yield part
 
 
 def fit_bytes(pieces: Sequence[Piece], budget: Budget) -> list[Piece]:
@@ -113,28 +147,6 @@ def _limit_count(pieces: list[Piece], keep: OriginalSink) -> tuple[list[Piece], 
     half = MAX_BLOCKS // 2
     left_out = pieces[half:-half]
     note = Text(f"[{len(left_out):,} of {len(pieces):,} parts of the result are left out.]")
-    links = keep(_describe_parts(left_out))
+    texts = [piece for piece in left_out if isinstance(piece.block, Text)]
+    links = link_together(texts, "texts that are left out", keep) if texts else []
     return [*pieces[:half], *pieces[-half:]], [note, *links]
-
-
-def _describe_parts(pieces: Sequence[Piece]) -> Original:
-    """Describe pieces that are left out: their texts, and a line for each other block."""
-
-    def write() -> str:
-        return "\n\n".join(_write_part(piece) for piece in pieces)
-
-    form = FileFormat(".txt", "text/plain", write)
-    cost = sum(sys.getsizeof(piece.text) for piece in pieces)
-    return Original("parts", f"The texts of the {len(pieces):,} parts", (form,), cost)
-
-
-def _write_part(piece: Piece) -> str:
-    block = piece.block
-    match block:
-        case Text():
-            text = piece.original.formats[0].content() if piece.original else block.text
-            return text if isinstance(text, str) else block.text
-        case ResourceLink():
-            return f"[{block.about}: {block.uri}]"
-        case _:
-            return f"[{type(block).__name__}, {block.mime_type}, {len(block.data):,} bytes]"

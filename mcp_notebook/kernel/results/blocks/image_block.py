@@ -51,15 +51,9 @@ def describe_encoded_original(
     return Original("picture", f"The original picture{pixels}", (form,), len(data))
 
 
-def skip_repeated_images(pieces: Sequence[Piece]) -> Iterator[Piece]:
-    """Drop repeated pictures: a figure may have been both displayed and returned."""
-    earlier_images: set[bytes] = set()
-    for piece in pieces:
-        if isinstance(piece.block, Image):
-            if piece.block.data in earlier_images:
-                continue
-            earlier_images.add(piece.block.data)
-        yield piece
+def is_picture(piece: Piece) -> bool:
+    """Return whether a piece is a picture, drawn or not."""
+    return isinstance(piece.block, Image) or piece.draw is not None
 
 
 def fit_image_count(
@@ -67,13 +61,17 @@ def fit_image_count(
 ) -> tuple[list[Piece], list[Text]]:
     """Limit the number of pictures: keep the first ones and the last one (the tool's value).
 
+    Those that were not drawn are left out anyway.
+
     Returns:
         The pieces, with links in place of the omitted pictures; and a note on these.
     """
-    places = [index for index, piece in enumerate(pieces) if isinstance(piece.block, Image)]
-    if len(places) <= most:
+    places = [index for index, piece in enumerate(pieces) if is_picture(piece)]
+    undrawn = {index for index in places if pieces[index].draw is not None}
+    drawn = [index for index in places if index not in undrawn]
+    left_out = undrawn | (set(drawn[most - 1 : -1]) if len(drawn) > most else set())
+    if not left_out:
         return list(pieces), []
-    left_out = set(places[most - 1 : -1])
     remaining: list[Piece] = []
     linked = 0
     for index, piece in enumerate(pieces):
@@ -86,11 +84,14 @@ def fit_image_count(
         links = keep(structs.replace(original, title=title))
         linked += bool(links)
         remaining += map(Piece, links)
+    lost = len(left_out) - linked - len(undrawn)
     text = f"{len(left_out)} of {len(places)} pictures are left out"
+    if undrawn:
+        text += f", {len(undrawn)} of them not drawn" if lost or linked else " and not drawn"
     if linked:
         replaced = "them" if linked == len(left_out) else f"{linked} of them"
         text += f"; links replace {replaced}"
-    if linked < len(left_out) and keep is not discard_original:
+    if lost and keep is not discard_original:
         text += f"; {'they' if not linked else 'the others'} are too large to be kept"
     return remaining, [Text(f"[{text}.]")]
 

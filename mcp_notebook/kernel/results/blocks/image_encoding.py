@@ -27,9 +27,6 @@ _DARKEST = 64
 """If all values are below this, of 255, the picture looks black."""
 _DIM = 0.25
 """The same for values from 0 to 1."""
-_BLACK = 16
-"""The same for 8-bit pictures, which are meant for viewing: some are dark on purpose."""
-_GREY_MODES = frozenset({"L", "I", "I;16", "I;16B", "I;16L"})
 _COARSE = 2
 """Palettes and bitmaps are first reduced to this many times the final size, without mixing colours:
 converted to colours at full size they would take four to 32 times the memory."""
@@ -89,18 +86,6 @@ def encode_image(
     )
 
 
-def looks_black(image: Any) -> bool:
-    """Return whether a picture in a file has data, but would look all black.
-
-    Checks grey pictures only: decoding every colour picture takes too long.
-    """
-    if image.mode not in _GREY_MODES:
-        return False
-    lowest, highest = image.getextrema()
-    limit = _BLACK if image.mode == "L" else _BLACK * (_BRIGHTEST + 1)  # of 16 bits
-    return bool(lowest < highest < limit)
-
-
 def convert_for_png(image: Any) -> Any:
     """Return an image in a mode that PNG supports."""
     if image.mode in _PNG_MODES:
@@ -113,9 +98,7 @@ def convert_for_png(image: Any) -> Any:
 
 
 def _reduce_depth(image: Any) -> tuple[Any, tuple[str, ...]]:
-    """Scale an image of more than 8 bits to 8 bits, and one that would look black to full range."""
-    if image.mode in {"L", "RGB"}:
-        return _brighten(image)
+    """Scale an image of more than 8 bits to 8 bits."""
     if image.mode not in _WIDE_MODES:
         return image, ()
     image = image.convert("F")
@@ -134,17 +117,6 @@ def _reduce_depth(image: Any) -> tuple[Any, tuple[str, ...]]:
     scale = _BRIGHTEST / ((highest - lowest) or 1.0)
     grey = image.point(lambda value: value * scale - lowest * scale).convert("L")
     return grey, (_describe_range(lowest, highest),)
-
-
-def _brighten(image: Any) -> tuple[Any, tuple[str, ...]]:
-    ranges = image.getextrema() if image.mode == "RGB" else [image.getextrema()]
-    highest = max(high for _, high in ranges)
-    if highest >= _BLACK or all(
-        low == high for low, high in ranges
-    ):  # a single dark colour is intended
-        return image, ()
-    scale = _BRIGHTEST / highest
-    return image.point(lambda value: value * scale), (_describe_range(0, highest),)
 
 
 def _describe_range(lowest: float, highest: float) -> str:

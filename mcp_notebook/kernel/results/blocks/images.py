@@ -23,7 +23,6 @@ from mcp_notebook.kernel.results.blocks.image_encoding import (
     EncodedImage,
     convert_for_png,
     encode_image,
-    looks_black,
 )
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.results.blocks.piece import Piece
@@ -34,16 +33,11 @@ from mcp_notebook.kernel.safe.text import describe_error
 MAX_PIXELS = 64_000_000
 """Pixels of the largest picture that is decoded: a quarter of a gigabyte, and below the limit at
 which PIL warns in the user's notebook."""
-MAX_FRAME_PIXELS = 16_000_000
-"""Pixels of all frames of the largest animation that is encoded."""
 
 _COMPRESSED = " was compressed to a "
-_ENDINGS = {"image/png": b"IEND", "image/jpeg": b"\xff\xd9"}
 _ORIENTATION = 0x0112
 _ROTATED = range(5, 9)
 """The orientations of EXIF that swap width and height."""
-_TAIL_BYTES = 64
-"""Bytes at the end of a file that are searched for the format's end marker."""
 _PIL_FILE_CLASSES = {
     "image/png": ("PIL.PngImagePlugin", "PngImageFile"),
     "image/jpeg": ("PIL.JpegImagePlugin", "JpegImageFile"),
@@ -56,8 +50,6 @@ _ARRAY_RULES = (
     "Image(array) takes height x width (grey) or height x width x 3 or 4 (RGB, RGBA), "
     "of uint8, of floats from 0 to 1, or of bool"
 )
-_CHUNK_ROWS = 256
-"""Rows of floats converted at a time, to avoid copying the whole array."""
 _TOLERANCE = 1e-6
 """Rounding error by which floats may exceed 0 and 1."""
 _CHANNELS = (3, 4)
@@ -106,7 +98,7 @@ def encode_pil_image(image: Any, budget: Budget, mime_type: str = "image/png") -
         Unshowable: The image has no pixels, or cannot be encoded.
     """
     try:
-        return _encode_animation(image, budget) or _encode_still(image, budget, mime_type)
+        return _encode_still(image, budget, mime_type)
     except Unshowable:
         raise
     except Exception as error:  # PIL raises anything on broken or closed images
@@ -180,9 +172,8 @@ def _fit_file(image: Any, data: bytes, mime_type: str | None, budget: Budget) ->
 
     size = image.size
     fits = max(size) <= budget.picture_side and len(data) <= budget.picture_bytes
-    if mime_type is not None and fits and min(size) > 0 and not looks_black(image):
-        if not _is_complete(data, mime_type):
-            image.load()  # fails for an incomplete file, which models refuse
+    if mime_type is not None and fits and min(size) > 0:
+        image.load()  # fails for an incomplete file, which models refuse
         return Piece(Image(data, mime_type))
     original_type = mime_type or image.get_format_mimetype() or "application/octet-stream"
     if size[0] * size[1] > MAX_PIXELS:
@@ -204,14 +195,6 @@ def _fit_file(image: Any, data: bytes, mime_type: str | None, budget: Budget) ->
     return Piece(Image(encoded.data, encoded.mime_type), original, notes)
 
 
-def _is_complete(data: bytes, mime_type: str) -> bool:
-    if mime_type == "image/webp":
-        return len(data) >= int.from_bytes(data[4:8], "little") + 8
-    if mime_type == "image/gif":
-        return data.rstrip(b"\0").endswith(b";")
-    return _ENDINGS[mime_type] in data[-_TAIL_BYTES:]
-
-
 def _encode_still(image: Any, budget: Budget, mime_type: str) -> Piece:
     encoded = encode_image(image, budget, mime_type)
     notes = encoded.notes
@@ -222,26 +205,6 @@ def _encode_still(image: Any, budget: Budget, mime_type: str) -> Piece:
         notes += (NOT_KEPT,)
     notes = (*_describe_frame(image), *notes)
     return Piece(Image(encoded.data, encoded.mime_type), original, notes)
-
-
-def _encode_animation(image: Any, budget: Budget) -> Piece | None:
-    """Encode an animation from a file; return None if it is not animated or too large."""
-    frames = getattr(image, "n_frames", 1)
-    format_ = getattr(image, "format", None)
-    if frames < 2 or format_ not in {"GIF", "WEBP", "PNG"}:  # noqa: PLR2004 - more than one
-        return None
-    width, height = image.size
-    if max(width, height) > budget.picture_side or width * height * frames > MAX_FRAME_PIXELS:
-        return None
-    frame = image.tell()
-    buffer = io.BytesIO()
-    try:
-        image.save(buffer, format=format_, save_all=True)
-    finally:
-        image.seek(frame)
-    data = buffer.getvalue()
-    fits = len(data) <= budget.picture_bytes
-    return Piece(Image(data, f"image/{format_.lower()}")) if fits else None
 
 
 def _describe_pixels(image: Any) -> Original | None:
@@ -349,19 +312,15 @@ def _to_uint8(array: Any, numpy: Any) -> Any:
             f"{_ARRAY_RULES}, but this array is of {array.dtype}: scale its values to 0 to 255 and "
             "take array.astype('uint8')."
         )
-    pixels = numpy.empty(array.shape, numpy.uint8)
-    for start in range(0, len(array), _CHUNK_ROWS):
-        rows = array[start : start + _CHUNK_ROWS]
-        lowest, highest = float(rows.min()), float(rows.max())
-        if not (math.isfinite(lowest) and math.isfinite(highest)):
-            raise Unshowable(
-                "The array contains NaN or infinite values: replace them, for example "
-                "with numpy.nan_to_num(array)."
-            )
-        if lowest < -_TOLERANCE or highest > 1 + _TOLERANCE:
-            raise Unshowable(
-                f"{_ARRAY_RULES}, but this array has floats from {lowest:g} to {highest:g}: "
-                "scale it, for example with (array - array.min()) / (array.max() - array.min())."
-            )
-        pixels[start : start + _CHUNK_ROWS] = numpy.clip(rows, 0, 1) * 255 + 0.5
-    return pixels
+    lowest, highest = float(array.min()), float(array.max())
+    if not (math.isfinite(lowest) and math.isfinite(highest)):
+        raise Unshowable(
+            "The array contains NaN or infinite values: replace them, for example with "
+            "numpy.nan_to_num(array)."
+        )
+    if lowest < -_TOLERANCE or highest > 1 + _TOLERANCE:
+        raise Unshowable(
+            f"{_ARRAY_RULES}, but this array has floats from {lowest:g} to {highest:g}: scale it, "
+            "for example with (array - array.min()) / (array.max() - array.min())."
+        )
+    return (numpy.clip(array, 0, 1) * 255 + 0.5).astype(numpy.uint8)

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 
 from mcp_notebook.content import ResourceLink
-from mcp_notebook.kernel.safe.foreign_code import DeadlineExceeded, run_bounded
+from mcp_notebook.kernel.safe.foreign_code import DeadlineExceeded, guard
 
 _SAMPLES = (0, 5, 5, 20, 200)
 """Parts of a value that are measured at each level, the deepest first: 100,000 altogether."""
@@ -45,7 +45,7 @@ class Original(Struct, frozen=True):
     """The formats to choose from; the first suits most readers."""
     cost: int
     """Bytes of memory held while it is kept."""
-    kind: Literal["", "table", "plotly", "vega", "bokeh", "page", "widget"] = ""
+    kind: Literal["", "table", "plotly", "vega", "bokeh", "page"] = ""
     """What a live view can show it as; empty for none."""
     read_table: Callable[[], Any] | None = None
     """Returns the frame (`tables.frame.Frame`) of a table, for its live view; raises
@@ -73,7 +73,7 @@ def _estimate(value: Any, depth: int) -> int:
     if type(value) in _BUILT_IN:
         return _measure(value, depth)
     try:
-        return run_bounded(lambda value: _measure(value, depth), value)
+        return guard(lambda value: _measure(value, depth), value)
     except Exception:  # noqa: BLE001 - the value's own code
         return _UNKNOWN
 
@@ -87,7 +87,7 @@ def _measure(value: Any, depth: int) -> int:
     if isinstance(buffer, int):
         return max(size, buffer)
     if isinstance(value, Mapping):
-        parts: Any = value.items()
+        parts: Any = value.values()
         count = len(value)
     elif isinstance(value, (list, tuple)):
         count = len(value)

@@ -6,7 +6,8 @@ cut or an image left out, and so whether its original must be kept.
 """
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from msgspec import Struct
 
@@ -37,12 +38,14 @@ class Piece(Struct, frozen=True):
     """A name for the whole that the text is a part of; empty if the text is the whole."""
     is_raw: bool = False
     """The text is not cleaned yet; what is sent or kept will be."""
-    repeats_data: bool = False
-    """The text has the same data as the structured content."""
     has_links: bool = False
     """Links to the whole text follow, or no more of it can be read."""
     is_refusal: bool = False
     """The text is a refusal: the result is an error."""
+    draw: Callable[[], "Sequence[Piece]"] | None = None
+    """Draws the picture that the text stands for, if there is room for it in the result."""
+    figure: Any = None
+    """A weak reference to the figure that the picture shows."""
 
     @property
     def text(self) -> str:
@@ -94,8 +97,9 @@ def _is_plain_text(piece: Piece) -> bool:
     block = piece.block
     return (
         isinstance(block, Text)
-        and (block.audience, block.priority, block.last_modified, block.brief, block.role)
-        == ((), None, None, None, None)
-        and not (piece.is_partial or piece.is_raw or piece.repeats_data or piece.has_links)
+        and (block.audience, block.priority, block.last_modified, block.role)
+        == ((), None, None, None)
+        and not (piece.is_partial or piece.is_raw or piece.has_links)
         and not piece.is_refusal
+        and piece.draw is None
     )

@@ -26,11 +26,10 @@ from mcp_notebook.kernel.safe.text import compute_share, cut_text, is_sendable
 
 MAX_LINKS = 10
 """Maximum links to whole texts in a result."""
-MAX_REPEATED = 5_000
-"""Characters of a text for clients that get the same data as structured content."""
+MAX_SHORT = 5_000
+"""Characters of a short text, which takes a short way."""
 LINK = 200
 """Approximate characters of a link."""
-_IN_DATA = ": the structured content has all of it"
 
 
 class _TextSize(Struct, frozen=True):
@@ -57,9 +56,10 @@ def is_short_text(piece: Piece, chars: int) -> bool:
     block = piece.block
     return (
         isinstance(block, Text)
-        and len(block.text) <= min(chars, MAX_REPEATED)
+        and len(block.text) <= min(chars, MAX_SHORT)
         and is_sendable(block.text)
         and not (piece.is_partial or piece.is_raw)
+        and piece.draw is None
     )
 
 
@@ -91,23 +91,32 @@ def truncate_texts(pieces: Sequence[Piece], chars: int, keep: OriginalSink) -> l
         else:
             blocks.append(piece.block)
     if others and keep is not discard_original:
-        blocks += _link_together([pieces[index] for index in others], keep)
+        shortened = [pieces[index] for index in others]
+        blocks += link_together(shortened, "other shortened texts", keep)
     return blocks
 
 
-def _link_together(pieces: Sequence[Piece], keep: OriginalSink) -> list[ContentBlock]:
-    """Keep several whole texts as one original; return the link to it, or a note why not."""
+def link_together(pieces: Sequence[Piece], what: str, keep: OriginalSink) -> list[ContentBlock]:
+    """Keep several whole texts as one original; return the link to it, or a note why not.
+
+    Args:
+        pieces: The texts.
+        what: What they are, in words.
+        keep: Keeps the original.
+    """
     originals = [piece.original or describe_text_original(piece.text) for piece in pieces]
 
     def write() -> str:
         wholes = (original.formats[0].content() for original in originals)
         return "\n\n".join(whole for whole in wholes if isinstance(whole, str))
 
-    what = f"{len(pieces):,} other shortened texts"
+    what = f"{len(pieces):,} {what}"
     cost = sum(original.cost for original in originals)
     form = FileFormat(".txt", "text/plain", write)
     links = keep(Original("texts", f"The whole of {what}", (form,), cost))
-    return [*links] or [Text(f"[The whole of {what} is too large to be kept.]")]
+    if not links and keep is not discard_original:
+        return [Text(f"[The whole of {what} is too large to be kept.]")]
+    return [*links]
 
 
 def _allot(texts: Sequence[_TextSize], room: int, *, can_link: bool) -> tuple[int, int]:
@@ -145,12 +154,7 @@ def _fit_text(piece: Piece, block: Text, share: int, keep: OriginalSink) -> list
     text = cut_text(block.text, share, note, whole=piece.whole, is_clean=not piece.is_raw)
     if not is_sendable(text):
         return [*links]
-    brief = cut_text(text, MAX_REPEATED, _IN_DATA) if piece.repeats_data else None
-    if brief is None or brief == text:
-        brief = block.brief
-    if text is block.text and brief == block.brief:
-        return [block, *links]
-    return [replace(block, text=text, brief=brief), *links]
+    return [block if text is block.text else replace(block, text=text), *links]
 
 
 def _count_link_chars(link: ResourceLink) -> int:

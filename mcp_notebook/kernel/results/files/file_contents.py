@@ -4,12 +4,10 @@ Runs in the user's kernel, on the thread of the call. Only what is shown or sent
 """
 
 import codecs
-import json
 import mimetypes
-from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import BinaryIO, TypeAlias
 
 from msgspec import Struct
 
@@ -23,7 +21,6 @@ from mcp_notebook.kernel.results.blocks.truncation import LINK
 from mcp_notebook.kernel.results.displays import render_mime_bundle
 from mcp_notebook.kernel.safe.magic_numbers import detect_audio_type, detect_image_type
 from mcp_notebook.kernel.safe.text import (
-    clean_printed,
     clean_text,
     cut_text,
     find_gap_after,
@@ -34,7 +31,7 @@ from mcp_notebook.text.wording import format_size
 MAX_READ = 100 * 2**20
 """Bytes of the largest file that a client can read through a link."""
 MAX_CONVERTED = 2**20
-"""Bytes of the largest HTML file, notebook or SVG that is converted."""
+"""Bytes of the largest HTML or SVG file that is converted."""
 MAX_IMAGE = 64 * 2**20
 """Bytes of the largest image file that is read."""
 
@@ -62,13 +59,6 @@ _TYPES = {  # MIME types that some systems lack or define differently
 }
 _BYTES_PER_CHAR = 4
 """Most bytes of a character in these encodings."""
-_BYTE_ORDER_MARKS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),  # begins like that of UTF-16
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
 _CONTROL_BYTES = frozenset(range(0x20)) - frozenset(b"\t\n\r\f\x1b") | {0x7F}
 
 
@@ -163,12 +153,9 @@ def _convert_text(
 ) -> list[Piece] | None:
     """Render text in a format with a better view than its source; None for others."""
     kind = _DISPLAYED.get(info.mime_type or "")
-    is_notebook = info.path.suffix == ".ipynb"
-    if info.size > MAX_CONVERTED or not (kind or is_notebook):
+    if info.size > MAX_CONVERTED or not kind:
         return None
     source = _read_all(file, info.size).decode(encoding, "replace")
-    if kind is None:
-        return render_notebook(source, budget)
     return render_mime_bundle({kind: source}, budget)
 
 
@@ -203,9 +190,8 @@ def detect_encoding(beginning: bytes, end: bytes) -> str | None:
         beginning: Its first bytes.
         end: Its last bytes, since binary data may follow a text header.
     """
-    for mark, encoding in _BYTE_ORDER_MARKS:
-        if beginning.startswith(mark):
-            return encoding
+    if beginning.startswith(codecs.BOM_UTF8):
+        return "utf-8-sig"
     if 0 in beginning or 0 in end:
         return None
     try:
@@ -238,7 +224,7 @@ def read_text(file: BinaryIO, size: int, encoding: str, most: int) -> tuple[str,
     head = file.read(length).decode(encoding, "ignore")[:half]
     start = (size - length) // _BYTES_PER_CHAR * _BYTES_PER_CHAR
     file.seek(start)
-    tail = file.read(size - start).decode(_remove_mark(encoding, file), "ignore")
+    tail = file.read(size - start).decode(encoding.removesuffix("-sig"), "ignore")
     tail = tail[len(tail) - min(half, len(tail)) :]
     if len(marker) > most:
         return head, False
@@ -249,17 +235,6 @@ def read_text(file: BinaryIO, size: int, encoding: str, most: int) -> tuple[str,
     return f"{head}{marker}{tail}", False
 
 
-def _remove_mark(encoding: str, file: BinaryIO) -> str:
-    """Return the encoding of a part of a text without a byte order mark."""
-    if encoding not in ("utf-16", "utf-32"):
-        return encoding.removesuffix("-sig")
-    position = file.tell()
-    file.seek(0)
-    is_little_endian = file.read(2) == codecs.BOM_UTF16_LE
-    file.seek(position)
-    return f"{encoding}-{'le' if is_little_endian else 'be'}"
-
-
 def _detect_legacy_encoding(beginning: bytes) -> str | None:
     """Return whether bytes are text in a legacy encoding, as spreadsheets write it."""
     controls = sum(byte in _CONTROL_BYTES for byte in beginning)
@@ -267,63 +242,3 @@ def _detect_legacy_encoding(beginning: bytes) -> str | None:
     if controls or ascii_bytes < len(beginning) / 2:
         return None
     return "cp1252"
-
-
-MAX_PARTS = 500
-"""Maximum sources and outputs of a notebook that are shown."""
-
-
-def render_notebook(source: str, budget: Budget) -> list[Piece] | None:
-    """Render a notebook.
-
-    Args:
-        source: The JSON of the file.
-        budget: The limits of the result.
-
-    Returns:
-        Texts and images in order; None unless it is a notebook of format 4.
-    """
-    try:
-        notebook = json.loads(source)
-        cells = notebook["cells"]
-        language = notebook.get("metadata", {}).get("language_info", {}).get("name", "python")
-        parts = (part for cell in cells for part in _render_cell(cell, str(language), budget))
-        pieces = list(islice(parts, MAX_PARTS + 1))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return None
-    if len(pieces) > MAX_PARTS:
-        pieces[-1] = Piece(Text(f"[The rest of the notebook's {len(cells):,} cells is left out.]"))
-    return _join_texts(pieces) or [Piece(Text("[a notebook without cells]"))]
-
-
-def _render_cell(cell: Mapping[str, Any], language: str, budget: Budget) -> Iterator[Piece]:
-    source = _join_lines(cell["source"]).strip()
-    if cell["cell_type"] != "code":
-        yield Piece(Text(clean_text(source)))
-        return
-    yield Piece(Text(f"```{language}\n{clean_text(source)}\n```"))
-    for output in cell.get("outputs", ()):
-        if "data" in output:
-            yield from render_mime_bundle(output["data"], budget)
-        elif "text" in output:
-            yield Piece(Text(clean_printed(_join_lines(output["text"])).rstrip()))
-        elif "ename" in output:
-            yield Piece(Text(clean_text(f"{output['ename']}: {output.get('evalue', '')}")))
-
-
-def _join_texts(pieces: list[Piece]) -> list[Piece]:
-    joined: list[Piece] = []
-    for piece in pieces:
-        block = piece.block
-        last = joined[-1].block if joined else None
-        if isinstance(block, Text) and not block.text:
-            continue
-        if isinstance(block, Text) and isinstance(last, Text):
-            joined[-1] = Piece(Text(f"{last.text}\n\n{block.text}"))
-        else:
-            joined.append(piece)
-    return joined
-
-
-def _join_lines(source: Any) -> str:
-    return "".join(source) if isinstance(source, list) else str(source)

@@ -2,22 +2,20 @@
 
 Runs in the user's kernel, on the thread of the call; a file behind a link is read on a thread of
 the resource store. `shared_folders` decides which files may be shown and opens them; their
-content is left to `file_contents` and `data_files`.
+content is left to `file_contents`.
 """
 
 import os
-from collections.abc import Callable
 from functools import partial
 from itertools import islice
 from pathlib import Path, PurePath
-from typing import Any, TypeAlias
+from typing import Any
 
 from mcp_notebook.content import Text
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.embedded import BINARY
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.results.blocks.piece import Piece
-from mcp_notebook.kernel.results.files.data_files import is_data_file, read_data_file
 from mcp_notebook.kernel.results.files.file_contents import FileInfo, render_file
 from mcp_notebook.kernel.results.files.shared_folders import (
     NoSuchFile,
@@ -32,9 +30,6 @@ MAX_FILES = 8
 """Maximum paths in a list or dict whose files are shown; more are listed as text."""
 MAX_ENTRIES = 10_000
 """Maximum entries of a folder that are counted."""
-
-RenderData: TypeAlias = Callable[[Any], list[Piece]]
-"""Renders the data of a file."""
 
 
 def is_path(value: Any) -> bool:
@@ -54,21 +49,18 @@ class Files:
     def __init__(self, folders: SharedFolders) -> None:
         self._folders = folders
 
-    def render(
-        self, path: Any, budget: Budget, render_data: RenderData | None = None
-    ) -> list[Piece]:
+    def render(self, path: Any, budget: Budget) -> list[Piece]:
         """Render the content of a file, or a sentence on why it is not shown.
 
         Args:
             path: A value for which `is_path` is true.
             budget: The limits of the result.
-            render_data: Renders a table or an array; None: show the file like any other.
         """
 
         def render(opened: OpenPath) -> list[Piece]:
             if opened.is_folder:
                 return [Piece(Text(_describe_folder(opened)))]
-            return self._render_file(opened, budget, render_data)
+            return self._render_file(opened, budget)
 
         try:
             return self._folders.read(path, render)
@@ -76,22 +68,11 @@ class Files:
             is_refusal = not isinstance(error, NoSuchFile)
             return [Piece(Text(f"[{error}]"), is_refusal=is_refusal)]
 
-    def _render_file(
-        self, opened: OpenPath, budget: Budget, render_data: RenderData | None
-    ) -> list[Piece]:
+    def _render_file(self, opened: OpenPath, budget: Budget) -> list[Piece]:
         info = _describe(opened)
-        describe_original = partial(self._describe_original, info)
         assert opened.descriptor is not None
         with os.fdopen(opened.descriptor, "rb", closefd=False) as file:
-            if render_data is None or not info.size or not is_data_file(info):
-                return render_file(file, info, budget, describe_original)
-            data = read_data_file(file, info)
-            notes = [Piece(Text(f"[{data.note}]"))] if data.note else []
-            if data.value is None:
-                return [*render_file(file, info, budget, describe_original), *notes]
-            # A table may lose details of its file, such as 1.50 read as 1.5.
-            links = budget.keep(describe_original(data.encoding))
-            return [*notes, *render_data(data.value), *map(Piece, links)]
+            return render_file(file, info, budget, partial(self._describe_original, info))
 
     def _describe_original(self, info: FileInfo, encoding: str | None) -> Original:
         """Describe a whole file, to be read on demand; with an encoding, as text."""

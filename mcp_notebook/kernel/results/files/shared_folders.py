@@ -23,7 +23,7 @@ from typing import Any, NoReturn, Self, TypeAlias, TypeVar
 from msgspec import Struct
 
 from mcp_notebook.errors import CallError
-from mcp_notebook.kernel.safe.foreign_code import run_guarded
+from mcp_notebook.kernel.safe.foreign_code import guard
 from mcp_notebook.kernel.safe.interrupter import Shield
 from mcp_notebook.kernel.safe.text import clean_text, describe_error, get_type_name
 from mcp_notebook.settings.private_files import READ_FLAGS
@@ -271,8 +271,8 @@ class SharedFolders:
             raise Unreadable(message) from None
 
         # A path-like object may run any code, and its text may contain NUL.
-        path_text = run_guarded(lambda: os.fsdecode(os.fspath(path)), refuse)
-        real = Path(run_guarded(lambda: os.path.realpath(path_text), refuse))
+        path_text = guard(lambda: os.fsdecode(os.fspath(path)), recover=refuse)
+        real = Path(guard(lambda: os.path.realpath(path_text), recover=refuse))
         name = clean_text(path_text) if name is None else name
         roots = [root for root in self._roots if real.is_relative_to(root)]
         if not roots:

@@ -7,6 +7,7 @@ the beginning of what is left is parsed. BeautifulSoup's own parser takes quadra
 elements that are never closed, and does not close them as browsers do: `HtmlTree` does.
 """
 
+import html as entities
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +17,6 @@ from bs4 import BeautifulSoup, Tag
 from markdownify import MarkdownConverter
 from msgspec import Struct
 
-from mcp_notebook.kernel.results.html.tags import escape_huge_references, unescape
 from mcp_notebook.kernel.safe.text import is_sendable
 
 # ruff: noqa: ARG002 - markdownify calls the methods of the converter with these parameters
@@ -32,6 +32,12 @@ MAX_SPAN = 20
 """Maximum columns that a cell may span."""
 _MAX_ATTRIBUTE = 2_000
 _MAX_ADDRESS = 500
+_MEDIA = {
+    "video": "a video",
+    "audio": "a sound",
+    "iframe": "a page within the page",
+    "embed": "something embedded",
+}
 
 _SILENT_ELEMENTS = ("script", "style", "template", "noscript", "head", "object", "canvas")
 _HIDDEN = re.compile(r"display\s*:\s*none", re.IGNORECASE)
@@ -41,6 +47,8 @@ _DATA_SOURCE = re.compile(
 _LONG_ATTRIBUTE = re.compile(
     rf"""=\s*(?:"[^"<>]{{{_MAX_ATTRIBUTE},}}"|'[^'<>]{{{_MAX_ATTRIBUTE},}}')"""
 )
+_HUGE_REFERENCE = re.compile(r"&(?=#(?:[0-9]{8}|x[0-9a-f]{8}))", re.IGNORECASE)
+"""The beginning of a numeric character reference that is too long for `int`."""
 _TAG = re.compile(r"<[^<>]*>")
 _UNCLOSED_TAG = re.compile(r"<(?=[^<>]*(?:<|\Z))")
 _MAX_UNCLOSED_TAGS = 100
@@ -76,9 +84,9 @@ def convert_html(html: str, max_chars: int) -> HtmlContent:
     markup_chars = len(markup) + max(len(html) - MAX_HTML, 0)
     beginning = _cut_at_tag(markup, min(MAX_MARKUP, max(MARKUP_PER_CHAR * max_chars, 1_000)))
     try:
-        text = _to_markdown(escape_huge_references(_escape_unclosed_tags(beginning)))
+        text = _to_markdown(_HUGE_REFERENCE.sub("&amp;", _escape_unclosed_tags(beginning)))
     except Exception:  # noqa: BLE001 - the parser refuses some markup, in more than one way
-        text = unescape(_TAG.sub(" ", beginning))
+        text = _unescape(_TAG.sub(" ", beginning))
     return HtmlContent(_tidy_spaces(text), tuple(data_uris), markup_chars, len(beginning))
 
 
@@ -186,7 +194,7 @@ def _escape_unclosed_tags(markup: str) -> str:
 
 def _to_markdown(markup: str) -> str:
     if "<" not in markup:  # BeautifulSoup would warn that it looks like a file name
-        return unescape(markup)
+        return _unescape(markup)
     soup = HtmlTree(markup)
     hidden = soup.find_all(_is_hidden)
     _extract(hidden)
@@ -197,6 +205,10 @@ def _to_markdown(markup: str) -> str:
         if table.find("table") is not None:
             _replace_layout_table(table)
     return str(_Converter().convert_soup(soup))
+
+
+def _unescape(text: str) -> str:
+    return entities.unescape(_HUGE_REFERENCE.sub("&amp;", text))
 
 
 def _is_hidden(tag: Tag) -> bool:
@@ -257,11 +269,15 @@ class _Converter(MarkdownConverter):
         name = str(el.get("alt") or el.get("src") or "")
         return f"[picture: {name[:_MAX_ADDRESS]}]" if el.get("src") else ""
 
-    def _skip(self, el: Tag, text: str, parent_tags: set[str]) -> str:
-        return ""
+    def _name_medium(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        inner = el.find("source")
+        source = el.get("src") or (inner.get("src") if isinstance(inner, Tag) else "")
+        if source:
+            return f"[{_MEDIA[el.name]}, which is not fetched: {str(source)[:_MAX_ADDRESS]}]"
+        # An embedded sound becomes a block of its own.
+        return "" if el.name == "audio" else f"[{_MEDIA[el.name]}]"
 
-    # `kernel.results.html.media` describes these.
-    convert_iframe = convert_video = convert_audio = _skip
+    convert_iframe = convert_video = convert_audio = convert_embed = _name_medium
 
     def convert_li(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         bullet = "- "

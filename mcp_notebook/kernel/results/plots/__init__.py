@@ -3,13 +3,13 @@
 matplotlib draws in the kernel, by IPython's formatters (`matplotlib_figures`). The plots of other
 libraries are found in what they display (`detect`), and drawn in another process, with a time limit
 (`renderer`, which runs the program `renderer_process`): plotly and Vega by `draw`, SVG by `svg`.
-`spec` and `bokeh_folium` describe plots that are not drawn.
+`spec` and `bokeh` describe plots that are not drawn.
 
 Face, used by `results` only:
 
 - `detect`: the `Plot` in a display or an object.
-- `bokeh_folium`: the bokeh documents in a page, and whether they show anything.
-- `matplotlib_figures`: figures and animations as MIME bundles; the figures behind a value.
+- `matplotlib_figures`: figures as MIME bundles; the figures behind a value.
+- `figure_text`: a line about a figure, from its artists.
 - `svg`: SVG as PNG, or as its texts.
 - `spec.compact_json`: any JSON in a limited number of characters.
 - `renderer.ProcessRenderer`: draws plots, for the `Budget` of a `Converter`; `NotDrawn` is in

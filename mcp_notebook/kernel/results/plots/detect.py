@@ -9,10 +9,7 @@ plotly figure          ``application/vnd.plotly.v1+json``, the     kaleido and C
                        script in its HTML, its class
 Vega, Vega-Lite        ``application/vnd.vega...+json``, the       vl-convert
 (altair)               script in its HTML, its class
-bokeh, panel           its script, its class                       -
-lets-plot              the script in its HTML                      (as a value it is SVG)
-folium map             its HTML page                               -
-graphviz graph         its class, if its program is missing        (otherwise it is SVG)
+bokeh                  its script, its class                       -
 =====================  ==========================================  ================================
 
 A plot that is not drawn is described by its specification, shortened; the whole specification is
@@ -21,7 +18,6 @@ kept as the original.
 
 import json
 import re
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Literal
@@ -29,40 +25,35 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from mcp_notebook.kernel.results.blocks.budget import PlotRenderer
-from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
-from mcp_notebook.kernel.results.plots.bokeh_folium import (
+from mcp_notebook.kernel.results.blocks.originals import (
+    FileFormat,
+    Original,
+    estimate_memory,
+)
+from mcp_notebook.kernel.results.plots.bokeh import (
     find_bokeh_documents,
-    find_bokeh_pictures,
-    find_folium_page,
     iterate_models,
     summarize_bokeh,
-    summarize_folium,
 )
 from mcp_notebook.kernel.results.plots.draw import draw_plotly, draw_vega
-from mcp_notebook.kernel.results.plots.spec import compact_json, estimate_memory, write_json
-from mcp_notebook.kernel.safe.foreign_code import run_guarded
+from mcp_notebook.kernel.results.plots.spec import compact_json, write_json
+from mcp_notebook.kernel.safe.foreign_code import guard
 from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.text import describe_error
 
 PLOTLY = "application/vnd.plotly.v1+json"
 VEGA = "application/vnd.vega"
 
-_TYPES = (
-    *("plotly.basedatatypes.BaseFigure", "altair.TopLevelMixin", "bokeh.models.LayoutDOM"),
-    *("graphviz.graphs.BaseGraph", "graphviz.sources.Source"),
-)
+_TYPES = ("plotly.basedatatypes.BaseFigure", "altair.TopLevelMixin", "bokeh.models.LayoutDOM")
 _PLOTLY_NOISE = frozenset(
     {"template", "hovertemplate", "alignmentgroup", "offsetgroup", "legendgroup", "uid", "config"}
 )
 _VEGA_NOISE = frozenset({"$schema", "config", "usermeta"})
 _EMBEDDED_VEGA = re.compile(r"\}\)\((?=\{)|\bvegaEmbed\([^{}]{0,200}?,\s*(?=\{)")
 _EMBEDDED_PLOTLY = re.compile(r"""Plotly\.(?:newPlot|react)\(\s*["'][^"']*["']\s*,\s*(?=\[)""")
-_EMBEDDED_LETS_PLOT = re.compile(r"\bplotSpec\s*=\s*(?=\{)")
-_LETS_PLOT_NOISE = frozenset({"data_meta", "metainfo_list", "spec_id"})
 _MAX_CANDIDATES = 1_000
 """Maximum places of a script that are searched for a plot's JSON."""
 _BOKEH_NOTE = "`return bokeh.io.export.get_screenshot_as_png(plot)` draws it with selenium"
-_DOT_NOTE = "Graphviz, if installed, draws it"
 
 
 class Plot(Struct, frozen=True):
@@ -82,8 +73,6 @@ class Plot(Struct, frozen=True):
     """Draws it as PNG with at most this many pixels on the longer side."""
     note: str = ""
     """How to get a picture, for plots that are not drawn here."""
-    html: str = ""
-    """The picture within its HTML that it shows first."""
     library: Literal["", "plotly", "vega", "bokeh"] = ""
     """The library that draws it in a live view; empty if none does."""
 
@@ -123,7 +112,7 @@ def find_plot_in_object(value: Any) -> Plot | str | None:
     Returns:
         The plot, a sentence if the library failed, or None if the object is not a plot.
     """
-    return run_guarded(lambda: _read_plot(value), lambda error: _describe_failure(value, error))
+    return guard(lambda: _read_plot(value), recover=lambda error: _describe_failure(value, error))
 
 
 def _read_plot(value: Any) -> Plot | None:
@@ -136,10 +125,6 @@ def _read_plot(value: Any) -> Plot | None:
         from bokeh.core.serialization import Serializer  # noqa: PLC0415 - it is loaded
 
         return _make_bokeh(Serializer(deferred=False).encode(value))
-    if is_instance(value, "graphviz.sources.Source") or is_instance(
-        value, "graphviz.graphs.BaseGraph"
-    ):
-        return None if shutil.which(str(value.engine)) else _make_dot(str(value.source))
     return None
 
 
@@ -153,13 +138,8 @@ def _find_plot_in_script(script: str) -> Plot | None:
         return _make_vega(spec, f"{VEGA}lite.v{_get_major_version(spec)}+json")
     if "Plotly" in script and (figure := _find_embedded_plotly(script)) is not None:
         return _make_plotly(figure)
-    if (documents := find_bokeh_documents(script)) is not None:
-        return _make_bokeh(documents)
-    if "LetsPlot" in script and (spec := _find_embedded_lets_plot(script)) is not None:
-        return _make_lets_plot(spec)
-    if (page := find_folium_page(script)) is not None:
-        return _make_folium(page)
-    return None
+    documents = find_bokeh_documents(script)
+    return None if documents is None else _make_bokeh(documents)
 
 
 def _make_plotly(figure: Mapping[str, Any]) -> Plot:
@@ -187,53 +167,17 @@ def _make_vega(spec: Mapping[str, Any], mime_type: str) -> Plot:
     )
 
 
-def _make_bokeh(documents: Any) -> Plot:
-    has_plot = any(model["name"] == "GlyphRenderer" for model in iterate_models(documents))
+def _make_bokeh(documents: Any) -> Plot | None:
+    if not any(model["name"] == "GlyphRenderer" for model in iterate_models(documents)):
+        return None  # a page of widgets
     return Plot(
-        "a bokeh plot" if has_plot else "a page of bokeh or panel",
+        "a bokeh plot",
         "plot",
         FileFormat(".json", "application/json", lambda: write_json(documents)),
         estimate_memory(documents),
         lambda size: compact_json(summarize_bokeh(documents), size),
-        note=_BOKEH_NOTE if has_plot else "only a browser shows it",
-        html=find_bokeh_pictures(documents),
-        library="bokeh" if has_plot else "",
-    )
-
-
-def _make_lets_plot(spec: Mapping[str, Any]) -> Plot:
-    content = {key: value for key, value in spec.items() if key not in _LETS_PLOT_NOISE}
-    return Plot(
-        "a lets-plot plot",
-        "plot",
-        FileFormat(".json", "application/json", lambda: write_json(spec)),
-        estimate_memory(spec),
-        lambda size: compact_json(content, size),
-        note="`return` it instead of `show()`, and vl-convert draws it",
-    )
-
-
-def _make_folium(page: str) -> Plot:
-    return Plot(
-        "a folium map",
-        "map",
-        FileFormat(".html", "text/html", lambda: page, len(page.encode("utf-8", "replace"))),
-        len(page),
-        lambda size: compact_json(summarize_folium(page), size),
-        note="only a browser shows it",
-    )
-
-
-def _make_dot(source: str) -> Plot:
-    return Plot(
-        "a graph in DOT",
-        "graph",
-        FileFormat(
-            ".gv", "text/vnd.graphviz", lambda: source, len(source.encode("utf-8", "replace"))
-        ),
-        len(source),
-        lambda size: source if len(source) <= size else source[: size - 5] + "\n...",
-        note=_DOT_NOTE,
+        note=_BOKEH_NOTE,
+        library="bokeh",
     )
 
 
@@ -283,11 +227,6 @@ def _find_embedded_plotly(script: str) -> Mapping[str, Any] | None:
         layout = _decode_at(script, start)
         return {"data": data, "layout": layout if isinstance(layout, Mapping) else {}}
     return None
-
-
-def _find_embedded_lets_plot(script: str) -> Mapping[str, Any] | None:
-    specs = (spec for spec, _ in _decode_embedded(script, _EMBEDDED_LETS_PLOT))
-    return next((spec for spec in specs if isinstance(spec, Mapping)), None)
 
 
 def _decode_at(text: str, start: int) -> Any:

@@ -1,4 +1,4 @@
-"""Draws matplotlib figures and animations as the notebook does, at any size.
+"""Draws matplotlib figures as the notebook does, at any size.
 
 Runs in the user's kernel, on the thread of the call. matplotlib is never imported here: if there
 is a figure, it is loaded. IPython's formatters draw the figure with the user's resolution and
@@ -7,15 +7,16 @@ colours; a figure that is too large for memory is drawn smaller.
 
 import io
 import math
-import re
+import pickle
 import sys
-import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from mcp_notebook.content import Image, Result
-from mcp_notebook.kernel.safe.interrupter import Shield
+from mcp_notebook.kernel.results.plots.figure_text import describe_figure
 from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.text import describe_error
 
@@ -24,16 +25,19 @@ MAX_DRAWN = 25_000_000
 or 20 at double resolution."""
 NOTE = "mcp_notebook.note"
 """Key in a display's metadata: a sentence about its picture."""
+FIGURE = "mcp_notebook.figure"
+"""Key in a display's metadata: a weak reference to the figure of its picture."""
 
 _RASTER = ("image/png", "image/jpeg", "text/markdown")
 _PAD_INCHES = 0.3
 """Slightly more than matplotlib's padding on both sides of a figure."""
-_MISSING_GLYPH = re.compile(r"Glyph (\d+) .*missing from ")
 _MAX_NAMED = 20
 """Maximum characters without a glyph that are named."""
-_MAX_WIDGETS = 200
-"""Maximum widgets in boxes that are searched for canvases."""
 _NO_FIGURE = object()
+_missing: ContextVar[dict[str, None] | None] = ContextVar(
+    "mcp_notebook_missing_characters", default=None
+)
+"""Receives the characters without glyphs while a figure is drawn."""
 
 
 def has_content(figure: Any) -> bool:
@@ -47,8 +51,8 @@ def has_content(figure: Any) -> bool:
 
 
 def can_draw(value: Any) -> bool:
-    """Return whether `draw_figure` draws a value: a figure, its canvas or an animation."""
-    return _is_figure(value) or is_canvas(value) or is_animation(value)
+    """Return whether `draw_figure` draws a value: a figure or its canvas."""
+    return _is_figure(value) or is_canvas(value)
 
 
 def is_canvas(value: Any) -> bool:
@@ -56,26 +60,10 @@ def is_canvas(value: Any) -> bool:
     return is_instance(value, "matplotlib.backend_bases.FigureCanvasBase")
 
 
-def find_canvas_figures(value: Any) -> list[Any]:
-    """Return the figures that a value shows as widgets: a canvas, or boxes with canvases."""
-    parts, figures = [value], []
-    for part in parts:  # grows during the loop
-        if is_canvas(part):
-            figures.append(part.figure)
-        elif is_instance(part, "ipywidgets.Box") and len(parts) < _MAX_WIDGETS:
-            parts += part.children
-    return figures
-
-
-def is_animation(value: Any) -> bool:
-    """Return whether a value is a matplotlib animation."""
-    return is_instance(value, "matplotlib.animation.Animation")
-
-
 def draw_figure(value: Any, format_: Any, side: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Draw a figure, or the first frame of an animation, as ``display_formatter.format`` would.
+    """Draw a figure as ``display_formatter.format`` would.
 
-    Warnings about missing glyphs become one sentence.
+    The figure is described in the note. Warnings about missing glyphs become one sentence.
 
     Args:
         value: A value for which `can_draw` is true.
@@ -88,13 +76,9 @@ def draw_figure(value: Any, format_: Any, side: int) -> tuple[dict[str, Any], di
     value = value.figure if is_canvas(value) else value
     with _collect_missing_characters() as missing:
         try:
-            if not _is_figure(value):
-                data, metadata = _draw_first_frame(value, format_, side)
-            else:
-                data, metadata = _draw(_get_root_figure(value), format_, side)
+            data, metadata = _draw(_get_root_figure(value), format_, side)
         except Exception as error:  # noqa: BLE001 - artists and callbacks may be the author's code
-            what = "figure" if _is_figure(value) else "animation"
-            return {"text/plain": f"[The {what} cannot be drawn: {describe_error(error)}.]"}, {}
+            return {"text/plain": f"[The figure cannot be drawn: {describe_error(error)}.]"}, {}
     if missing:
         metadata = {
             **metadata,
@@ -105,23 +89,30 @@ def draw_figure(value: Any, format_: Any, side: int) -> tuple[dict[str, Any], di
 
 @contextmanager
 def _collect_missing_characters() -> Iterator[dict[str, None]]:
-    """Collect the characters without glyphs that matplotlib warns about."""
+    """Collect the characters without glyphs that matplotlib warns about in this context.
+
+    Not with ``warnings.catch_warnings``, which would change the filters of all threads.
+    """
+    helpers: Any = sys.modules["matplotlib._text_helpers"]
+    if helpers.warn_on_missing_glyph.__module__ != __name__:
+        helpers.warn_on_missing_glyph = _divert_warnings(helpers.warn_on_missing_glyph)
     missing: dict[str, None] = {}
-    with ExitStack() as stack:
-        with Shield():  # an interrupt would leave the notebook's filters changed
-            stack.enter_context(warnings.catch_warnings())
-        show = warnings.showwarning
-
-        def collect(message: Any, *args: Any, **kwargs: Any) -> None:
-            glyph = _MISSING_GLYPH.match(str(message))
-            if glyph is None:
-                show(message, *args, **kwargs)
-            else:
-                missing[chr(int(glyph[1]))] = None
-
-        warnings.showwarning = collect
-        warnings.filterwarnings("always", "Glyph ")
+    token = _missing.set(missing)
+    try:
         yield missing
+    finally:
+        _missing.reset(token)
+
+
+def _divert_warnings(warn: Callable[..., None]) -> Callable[..., None]:
+    def warn_or_collect(codepoint: int, *font_names: str) -> None:
+        missing = _missing.get()
+        if missing is None:
+            warn(codepoint, *font_names)
+        else:
+            missing[chr(codepoint)] = None
+
+    return warn_or_collect
 
 
 def _describe_missing(missing: Iterable[str]) -> str:
@@ -176,12 +167,7 @@ def has_figure(value: Any, figure: Any) -> bool:
     parts = value.values() if isinstance(value, Mapping) else [value]
     flat = [leaf for part in parts for leaf in (part, *_flatten_once(part))]
     flat = [leaf.data if isinstance(leaf, Image) else leaf for leaf in flat]
-    return any(
-        # The figure of an animation has no public name.
-        figure is (getattr(leaf, "_fig", None) if is_animation(leaf) else candidate)
-        for leaf in flat
-        for candidate in find_figures(leaf) or find_canvas_figures(leaf) or (None,)
-    )
+    return any(figure is found for leaf in flat for found in find_figures(leaf) or ())
 
 
 def _is_figure(value: Any) -> bool:
@@ -205,9 +191,42 @@ def _draw(figure: Any, format_: Any, side: int) -> tuple[dict[str, Any], dict[st
     if _count_pixels(tight_inches, dpi) > MAX_DRAWN:
         size = _format_size(tight_inches, dpi)
         note = f"What lies outside the figure is left out: with it there would be {size}."
-        return {"image/png": _print_png(figure, dpi, tight=False)}, {NOTE: note}
+        return _describe({"image/png": _print_png(figure, dpi, tight=False)}, {NOTE: note}, figure)
     data, metadata = format_(figure, _RASTER)
-    return (data, metadata) if data else ({"image/png": _print_png(figure, dpi)}, {})
+    if not data:
+        data, metadata = {"image/png": _print_png(figure, dpi)}, {}
+    return _describe(data, metadata, figure)
+
+
+def _describe(
+    data: dict[str, Any], metadata: dict[str, Any], figure: Any
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Note what a picture shows, before the other notes on it."""
+    line = describe_figure(figure)
+    notes = " ".join(filter(None, [line and f"{line}.", metadata.get(NOTE)]))
+    return data, {**metadata, NOTE: notes, FIGURE: weakref.ref(figure)}
+
+
+def refer_to(value: Any) -> Any:
+    """Return a weak reference to the whole figure that a value is, or to the value."""
+    return weakref.ref(_get_root_figure(value.figure if is_canvas(value) else value))
+
+
+def take_snapshot(figure: Any) -> Callable[[], Any] | None:
+    """Return a function that returns a copy of a figure as it is now; None if it has none."""
+    if not _is_figure(figure):
+        return None
+    figure = _get_root_figure(figure)
+    canvas = figure.canvas
+    manager = canvas.manager
+    try:
+        canvas.manager = None  # or the copy would be open in pyplot
+        data = pickle.dumps(figure)
+    except Exception:  # noqa: BLE001 - artists may hold anything
+        return None
+    finally:
+        canvas.manager = manager
+    return lambda: pickle.loads(data)  # noqa: S301 - from this process
 
 
 def _draw_smaller(
@@ -221,7 +240,7 @@ def _draw_smaller(
         f"The figure, of {inches[0]:g} x {inches[1]:g} inches and {size}, was drawn at {dpi:.3g} "
         f"dpi instead of {figure.dpi:g}: figure.savefig(path) saves it in full size."
     )
-    return {"image/png": _print_png(figure, dpi, tight=False)}, {NOTE: note}
+    return _describe({"image/png": _print_png(figure, dpi, tight=False)}, {NOTE: note}, figure)
 
 
 def _count_pixels(inches: tuple[float, float], dpi: float) -> float:
@@ -256,34 +275,10 @@ def _print_png(figure: Any, dpi: float, *, tight: bool = True) -> bytes:
     return buffer.getvalue()
 
 
-class _FirstFrameReady(Exception):
-    """Raised to end the saving of an animation after its first frame."""
-
-
-def _draw_first_frame(
-    animation: Any, format_: Any, side: int
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    figure: Any = None
-
-    def setup(_writer: Any, fig: Any, *_args: Any, **_kwargs: Any) -> None:
-        nonlocal figure
-        figure = fig
-
-    def grab_frame(_writer: Any, **_kwargs: Any) -> None:
-        raise _FirstFrameReady
-
-    # A movie writer that stops with the first frame on the figure.
-    methods = {"setup": setup, "grab_frame": grab_frame, "finish": lambda _writer: None}
-    base = sys.modules["matplotlib.animation"].AbstractMovieWriter
-    writer = type("FirstFrameWriter", (base,), methods)()
-    with suppress(_FirstFrameReady):
-        animation.save("first_frame", writer=writer)
-    data, metadata = _draw(figure, format_, side)
-    notes = ["This is the first frame of an animation.", metadata.get(NOTE, "")]
-    return data, {**metadata, NOTE: " ".join(filter(None, notes))}
-
-
 def _find_figure(part: Any) -> Any:
+    if is_instance(part, "matplotlib.animation.Animation"):
+        part._draw_was_started = True  # noqa: SLF001 - or matplotlib warns, in a later call
+        return getattr(part, "_fig", _NO_FIGURE)
     if is_instance(part, "matplotlib.colorbar.Colorbar"):
         part = part.ax
     elif is_instance(part, "matplotlib.container.PieContainer"):

@@ -34,10 +34,6 @@ RESULT_SECONDS = 60.0
 """Time limit for all plots of a result in seconds; the kernel waits for them."""
 RESULT_DRAWINGS = 20
 """Maximum plots that are drawn for a result; each takes a process, and a result shows fewer."""
-REST_SECONDS = 300.0
-"""Seconds for which a plot that failed slowly is not tried again."""
-SLOW_SECONDS = 4.0
-"""Seconds after which a failed attempt counts as slow."""
 _PROGRAM = Path(__file__).with_name("renderer_process.py")
 _STEP = 0.1
 _GRACE = 5
@@ -46,21 +42,14 @@ _MAX_MESSAGE = 500
 
 
 class ProcessRenderer:
-    """Draws in other processes, and remembers slow failures; thread-safe.
-
-    A kernel has one, in its `Converter`, so that a library that hangs does not cost `SECONDS` in
-    each call.
+    """Draws in other processes; thread-safe.
 
     Args:
         seconds: Longest time of one attempt.
-        slow_seconds: Time after which a failed attempt counts as slow.
     """
 
-    def __init__(self, seconds: float = SECONDS, slow_seconds: float = SLOW_SECONDS) -> None:
+    def __init__(self, seconds: float = SECONDS) -> None:
         self.seconds = seconds
-        self._slow_seconds = slow_seconds
-        self._failure_times: dict[int, float] = {}
-        """Times of slow failures. A lost update between threads costs one more try."""
 
     def draw(self, library: str, source: str, **options: Any) -> bytes:
         """Draw a plot in another process.
@@ -74,19 +63,10 @@ class ProcessRenderer:
             The encoded picture.
 
         Raises:
-            NotDrawn: It failed or took too long, now or recently.
+            NotDrawn: It failed or took too long.
             KeyboardInterrupt: The call and the drawing were stopped.
         """
         name = library.removesuffix("_svg").removesuffix("_vega").replace("_", "-")
-        # A browser that does not answer fails for all plots. With other libraries, a slow plot says
-        # nothing about the next one.
-        key = hash((library, "" if library == "kaleido" else source))
-        failed_at = self._failure_times.get(key)
-        if failed_at is not None and time.monotonic() - failed_at < REST_SECONDS:
-            minutes = f"{REST_SECONDS / 60:g} minutes"
-            raise NotDrawn(
-                f"{name} failed on this a moment ago and is not tried again for {minutes}"
-            )
         seconds_left = compute_drawing_time_left(RESULT_SECONDS)
         if seconds_left <= 0:
             limit = f"{RESULT_SECONDS:g} seconds"
@@ -96,20 +76,11 @@ class ProcessRenderer:
         started = time.monotonic()
         try:
             seconds = min(self.seconds, seconds_left)
-            picture = self._draw(library, {"source": source, **options}, seconds)
+            return self._draw(library, {"source": source, **options}, seconds)
         except NotDrawn as error:
-            if time.monotonic() - started >= self._slow_seconds and seconds_left >= self.seconds:
-                self._remember(key)
             raise NotDrawn(f"{name} {error}") from None
         finally:
             record_drawing(time.monotonic() - started)
-        self._failure_times.pop(key, None)
-        return picture
-
-    def _remember(self, key: int) -> None:
-        now = time.monotonic()
-        recent = {k: at for k, at in self._failure_times.copy().items() if now - at < REST_SECONDS}
-        self._failure_times = recent | {key: now}
 
     def _draw(self, library: str, request: Mapping[str, Any], seconds: float) -> bytes:
         # -P: a module of that name in the notebook's folder must not shadow the library.

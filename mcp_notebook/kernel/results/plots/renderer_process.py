@@ -22,20 +22,6 @@ _PICTURES = tuple(f"data:image/{kind};base64," for kind in ("png", "jpeg", "gif"
 """Prefixes of the addresses of pictures within the plot itself."""
 
 
-def cairosvg(source: str, *, width: int, height: int) -> bytes:
-    """Draw an SVG."""
-    from cairosvg import surface, url  # noqa: PLC0415 - each process loads one library
-
-    png: bytes = surface.PNGSurface.convert(
-        source.encode("utf-8", "replace"),
-        output_width=width,
-        output_height=height,
-        background_color="white",
-        url_fetcher=url.safe_fetch,  # takes data: addresses only; new in CairoSVG 2.7
-    )
-    return png
-
-
 def vl_convert_svg(source: str, *, scale: float) -> bytes:
     """Draw an SVG without external references."""
     import vl_convert  # noqa: PLC0415 - each process loads one library
@@ -83,7 +69,7 @@ def kaleido(source: str, *, options: dict[str, Any], kaleido_options: dict[str, 
 
 
 _LIBRARIES: dict[str, Callable[..., bytes]] = {
-    function.__name__: function for function in (cairosvg, vl_convert_svg, vl_convert_vega, kaleido)
+    function.__name__: function for function in (vl_convert_svg, vl_convert_vega, kaleido)
 }
 
 

@@ -6,29 +6,22 @@ plotly, Vega and bokeh, whether as objects with numpy arrays or as parsed JSON.
 
 import base64
 import json
-import math
-from collections.abc import Mapping, Sequence
-from itertools import islice
+from collections.abc import Mapping
 from typing import Any
 
 from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.text import cut_text, replace_surrogates
-from mcp_notebook.kernel.safe.to_json import (
-    MAX_DEPTH,
-    TooLarge,
-    format_json,
-    to_json_value,
-    to_structured,
-)
+from mcp_notebook.kernel.safe.to_json import Conversion, TooLarge, format_json, to_structured
 
 _STEPS = (1_000, 200, 50, 20, 10, 6, 4)
 """Maximum items per list, tried in this order until the text fits."""
 _DIGITS = 6
 """Significant digits of a number; more would only cost tokens."""
 _MAX_KEYS = 200
+_LEAST_DEPTH = 8
+"""Levels of nesting that are shown of a specification that is too large, even so."""
 _MAX_STRING = 300
 _MAX_ITEMS = 20_000_000
-_MAX_VISITED = 10_000
 _PARTS = (list, tuple, dict, Mapping)
 """Collections, the common ones first: the check for Mapping takes ten times longer."""
 _SCALARS = frozenset({str, int, float, bool, type(None)})
@@ -38,12 +31,12 @@ def compact_json(spec: Any, size: int) -> str:
     """Write a specification in at most `size` characters, with as much data as fits."""
     for items in _STEPS:
         try:
-            text = format_json(_Shortening(items, size).convert(spec, MAX_DEPTH))
+            text = format_json(_Shortening(items, size).convert(spec))
         except TooLarge:
             continue
         if len(text) <= size:
             return text
-    return cut_text(format_json(_Shortening(_STEPS[-1], None).convert(spec, 8)), size)
+    return cut_text(format_json(_Shortening(_STEPS[-1], None).convert(spec)), size)
 
 
 def write_json(spec: Any, max_items: int = _MAX_ITEMS) -> str:
@@ -80,32 +73,7 @@ def _check_size(spec: Any, most: int) -> None:
         ]
 
 
-def estimate_memory(spec: Any) -> int:
-    """Estimate how many bytes of memory a specification holds."""
-    size = 0
-    open_parts = [(spec, 1)]
-    for _ in range(_MAX_VISITED):
-        if not open_parts:
-            break
-        part, times = open_parts.pop()
-        if isinstance(part, str):
-            size += len(part) * times
-        elif is_instance(part, "numpy.ndarray"):
-            size += int(part.nbytes) * times
-        elif isinstance(part, Mapping):
-            size += 64 * times
-            open_parts += [(item, times) for item in part.values()]
-        elif isinstance(part, (list, tuple)):
-            # Items of data are alike (rows or numbers), so the first ones represent all.
-            sample = part[:10]
-            size += 64 * times
-            open_parts += [(item, times * len(part) // len(sample)) for item in sample]
-        else:
-            size += 32 * times
-    return size
-
-
-class _Shortening:
+class _Shortening(Conversion):
     """Shortens a specification: each list keeps some of its items.
 
     Args:
@@ -114,56 +82,27 @@ class _Shortening:
     """
 
     def __init__(self, items: int, most: int | None) -> None:
-        self._items = items
-        self._left = most
+        super().__init__(_MAX_ITEMS, length=items, most=most)
+        self._keys = _MAX_KEYS
+        if most is None:
+            self._keys, self._max_depth = items, _LEAST_DEPTH
 
-    def convert(self, value: Any, depth: int) -> Any:
-        if self._left is not None:
-            self._left -= 1
-            if self._left < 0:
-                raise TooLarge
-        if isinstance(value, str):
-            return _shorten_text(value)
-        if depth > 0 and isinstance(value, Mapping):
-            array = _decode_array(value)
-            if array is None:
-                return self._convert_object(value, depth)
-            return self._convert_list(array, depth)
-        if depth > 0 and (isinstance(value, (list, tuple)) or _is_array(value)):
-            return self._convert_list(value, depth)
-        if is_instance(value, "numpy.floating"):
-            value = float(value)
-        if isinstance(value, float) and math.isfinite(value):
-            return float(f"{value:.{_DIGITS}g}")
-        return "..." if depth == 0 else to_json_value(value, self._items)
+    def _convert_text(self, value: str) -> str:
+        if value.startswith("data:"):
+            return f"[{value.partition(',')[0][:100]}, {len(value):,} characters]"
+        return cut_text(super()._convert_text(value), _MAX_STRING)
 
-    def _convert_object(self, value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
-        most = _MAX_KEYS if self._left is not None else self._items
-        shortened = {
-            str(key): self.convert(item, depth - 1) for key, item in islice(value.items(), most)
-        }
-        if len(value) > most:
-            shortened["..."] = f"{len(value) - most:,} more of {len(value):,} items"
-        return shortened
+    def _convert_float(self, value: float) -> Any:
+        plain = super()._convert_float(value)
+        return float(f"{plain:.{_DIGITS}g}") if isinstance(plain, float) else plain
 
-    def _convert_list(self, value: Sequence[Any], depth: int) -> list[Any]:
-        if len(value) <= self._items:
-            return [self.convert(item, depth - 1) for item in value]
-        tail = max(self._items // 4, 1)
-        head = [self.convert(item, depth - 1) for item in value[: self._items - tail]]
-        last = [self.convert(item, depth - 1) for item in value[len(value) - tail :]]
-        note = f"... {len(value) - self._items:,} of {len(value):,} items left out ..."
-        return [*head, note, *last]
+    def _convert_mapping(self, value: Mapping[Any, Any]) -> Any:
+        array = _decode_array(value)
+        return super()._convert_mapping(value) if array is None else self._convert_array(array)
 
-
-def _is_array(value: Any) -> bool:
-    return is_instance(value, "numpy.ndarray") and value.ndim > 0
-
-
-def _shorten_text(value: str) -> Any:
-    if value.startswith("data:"):
-        return f"[{value.partition(',')[0][:100]}, {len(value):,} characters]"
-    return cut_text(str(to_json_value(value, 1)), _MAX_STRING)
+    def _convert_object(self, value: Any) -> Any:
+        is_array = is_instance(value, "numpy.ndarray") and value.ndim > 0
+        return self._convert_array(value) if is_array else super()._convert_object(value)
 
 
 def _decode_array(value: Mapping[str, Any]) -> Any:

@@ -1,13 +1,14 @@
 """Draws an SVG as a picture, or extracts its texts if that is not possible.
 
 Runs in the user's kernel, on the thread of the call; a `PlotRenderer` draws, in another process.
-CairoSVG draws if it is installed and finds the cairo library; otherwise vl-convert does, if it is
-installed and the document has no external references. Neither fetches an address or reads a file.
+vl-convert draws if it is installed and the document has no external references, so that no address
+is fetched and no file is read.
 """
 
-import math
 import re
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.util import find_spec
 from xml.etree import ElementTree as ET
 
@@ -19,7 +20,7 @@ MAX_PARTS = 200_000
 """Parts of the largest SVG that vl-convert draws, counted once per reference."""
 _READABLE_SIDE = 1_000
 """Pixels of the longer side to which a small drawing is enlarged, at most by two."""
-_DEFAULT_SIZE = (300.0, 150.0)
+_DEFAULT_SIDE = 300.0
 _NUMBER = re.compile(r"\s*([0-9.]+(?:[eE][+-]?[0-9]+)?)\s*([a-z%]*)")
 _PIXELS = {
     "": 1.0,
@@ -52,23 +53,10 @@ def draw_svg(source: str, side: int, renderer: PlotRenderer) -> bytes:
     if len(source) > MAX_DRAWN:
         raise NotDrawn(f"it has more than {MAX_DRAWN:,} characters")
     root = _parse(source)
-    width, height = _get_size(root)
-    scale = _choose_scale(max(width, height), side)
-    reason = ""
-    if find_spec("cairosvg") is not None:
-        pixels = {"width": max(1, int(width * scale)), "height": max(1, int(height * scale))}
-        try:
-            return renderer.draw("cairosvg", source, **pixels)
-        except NotDrawn as error:
-            reason = str(error)
-            if "OSError" not in reason:  # the cairo library is missing
-                raise
-    try:
-        is_changed = _make_harmless(root)
-    except NotDrawn as error:
-        raise NotDrawn(reason or f"{error}; `pip install cairosvg` draws the rest") from None
+    scale = _choose_scale(_get_longest_side(root), side)
+    is_changed = _make_harmless(root)
     if find_spec("vl_convert") is None:
-        raise NotDrawn(reason or "`pip install vl-convert-python` draws it")
+        raise NotDrawn("`pip install vl-convert-python` draws it")
     if is_changed:
         source = ET.tostring(root, encoding="unicode")
     return renderer.draw("vl_convert_svg", source, scale=scale)
@@ -112,33 +100,22 @@ def _get_local_name(element: ET.Element) -> str:
     return str(element.tag).rpartition("}")[2]
 
 
-def _get_size(root: ET.Element) -> tuple[float, float]:
+def _get_longest_side(root: ET.Element) -> float:
+    sides = [root.get("width", ""), root.get("height", "")]
     box = root.get("viewBox", "").replace(",", " ").split()
-    natural = _DEFAULT_SIZE
-    if len(box) == 4 and all(_is_number(part) for part in box):  # noqa: PLR2004
-        natural = (float(box[2]), float(box[3])) if min(map(float, box[2:])) > 0 else natural
-    width, height = _to_pixels(root.get("width")), _to_pixels(root.get("height"))
-    if width and height:
-        return width, height
-    if width:
-        return width, natural[1] * width / natural[0]
-    if height:
-        return natural[0] * height / natural[1], height
-    return natural
+    for lengths in (sides, box[2:]):
+        if found := list(filter(None, map(_to_pixels, lengths))):
+            return max(found)
+    return _DEFAULT_SIDE
 
 
-def _is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
-
-
-def _to_pixels(length: str | None) -> float | None:
-    match = _NUMBER.match(length or "")
-    if match is None or match[2] not in _PIXELS or not _is_number(match[1]):
+def _to_pixels(length: str) -> float | None:
+    match = _NUMBER.match(length)
+    if match is None or match[2] not in _PIXELS:
         return None
-    return float(match[1]) * _PIXELS[match[2]]
+    with suppress(ValueError):
+        return min(float(match[1]) * _PIXELS[match[2]], sys.float_info.max)
+    return None
 
 
 def _choose_scale(longest: float, side: int) -> float:

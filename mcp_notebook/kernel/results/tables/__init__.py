@@ -8,12 +8,13 @@ longer table, from the facts that `column_facts` finds. The modules named ``..._
 Face, used by `results` only:
 
 - `table_text.is_table`: whether a value is a table of a known library.
-- `table_text.render_table`, `render_array`, `render_index`, `render_dicts`: the content blocks of
-  one.
-- `table_text.GAP` and `frame.MAX_COLUMNS`: what `table_html` needs to read these blocks.
+- `table_text.render_table`, `render_array`, `render_dicts`: the content blocks of one.
 - `frame.CELLS`: how much of data is shown.
 - `table_text.find_frame`, `describe_table`, `frame` and `narwhals_frame`: what `views` reads.
-- `outline.render_json`, `shorten_nested`: data whose long lists and dicts are shortened.
+- `row_frame.wrap_dicts`: a list of dicts as a table.
+- `summary.round_mean`, `spread`: the figures of a column.
+- `outline.render_json`: data whose long lists and dicts are shortened.
+- `summary.summarize_array`, `exports.describe_array`: of an array of another library's class.
 - `exports.write_csv` and `write_parquet`: what a resource that is a table contains.
 
 Threads: everything runs on the thread of the call, except `exports` and the frames that it reads,

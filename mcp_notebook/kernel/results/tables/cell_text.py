@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any
 from uuid import UUID
 
-from mcp_notebook.kernel.safe.foreign_code import DeadlineExceeded, run_bounded
+from mcp_notebook.kernel.safe.foreign_code import DeadlineExceeded, guard
 from mcp_notebook.kernel.safe.libraries import find_imported, is_instance
 from mcp_notebook.kernel.safe.stand_ins import format_object
 from mcp_notebook.kernel.safe.tabular_data import is_missing
@@ -82,22 +82,28 @@ def find_missing(values: Sequence[Any], *, nan_is_missing: bool) -> list[bool]:
 
     Args:
         values: The values of the column.
-        nan_is_missing: Whether a float NaN is a missing value, as in pandas.
+        nan_is_missing: Whether NaN of a float or a Decimal is a missing value, as in pandas.
     """
     examples = {type(value): value for value in values}
     if examples.keys() <= _NEVER_MISSING:
         return [False] * len(values)
     marks = {kind for kind, value in examples.items() if is_missing(value)}
     floats = {kind for kind in examples if nan_is_missing and issubclass(kind, float)}
-    times = {kind for kind, value in examples.items() if is_instance(value, "numpy.datetime64")}
+    decimals = {Decimal} if nan_is_missing else set()
+    times = {kind for kind, value in examples.items() if _is_numpy_time(value)}
     return [
         value is None
         or value is ABSENT
         or (kind := type(value)) in marks
         or (kind in floats and math.isnan(value))
+        or (kind in decimals and value.is_nan())
         or (kind in times and bool(value != value))  # noqa: PLR0124 - only NaT differs
         for value in values
     ]
+
+
+def _is_numpy_time(value: Any) -> bool:
+    return is_instance(value, "numpy.datetime64") or is_instance(value, "numpy.timedelta64")
 
 
 def _format_present(values: Sequence[Any]) -> list[str]:
@@ -172,12 +178,12 @@ def quote_rows(rows: Iterable[Sequence[str]]) -> list[list[str]]:
 
 def format_cell(value: Any) -> str:
     """Return the text of a value, on one or more lines, shortened if it is long."""
-    # Not `run_guarded`: its closures take as long as formatting a cell.
+    # No `recover` of `guard`: its closure takes as long as formatting a cell.
     try:
         if isinstance(value, float):
             return _make_float_format()(value)
         is_int = type(value) is int  # whose text is clean
-        text = str(value) if is_int else clean_text(run_bounded(format_object, _shorten(value)))
+        text = str(value) if is_int else clean_text(guard(format_object, _shorten(value)))
     except KeyboardInterrupt:
         raise
     except DeadlineExceeded as error:
@@ -239,7 +245,7 @@ def _write_all(value: float) -> str:
 
 def _shorten(value: Any) -> Any:
     """Shorten a value to about what a cell shows: its whole text could take minutes."""
-    if type(value) in (str, list, tuple) and len(value) > MAX_CELL:
+    if type(value) in (str, list, tuple, bytes, bytearray) and len(value) > MAX_CELL:
         return value[: MAX_CELL + 1]
     if type(value) is dict and len(value) > MAX_CELL:
         return dict(islice(value.items(), MAX_CELL))

@@ -10,6 +10,7 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -17,8 +18,10 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from mcp_notebook.kernel.safe.libraries import find_imported, is_instance
-from mcp_notebook.kernel.safe.tabular_data import shorten_floats
+from mcp_notebook.kernel.safe.libraries import find_imported, get_mro, is_instance
+from mcp_notebook.kernel.safe.moments import Duration, Moment, TimeOfDay
+from mcp_notebook.kernel.safe.stand_ins import is_scalar_class, read_scalar
+from mcp_notebook.kernel.safe.tabular_data import is_plain_series, list_elements, shorten_floats
 from mcp_notebook.kernel.safe.text import get_type_name
 
 MAX_LISTED = 10
@@ -39,10 +42,15 @@ _LARGEST = 2**62
 _NUMBERS = frozenset({int, float})
 _TEXTS = frozenset({str, bytes})
 _TIMES = frozenset({date, datetime, time, timedelta})
-_COUNTED = frozenset({str, bool, bytes, Decimal, UUID}) | _NUMBERS | _TIMES
+_FAMILIES = (datetime, date, time, timedelta)
+_WITH_NAN = frozenset({float, Decimal})
+_COUNTED = (
+    frozenset({str, bool, bytes, Decimal, UUID, Moment, Duration, TimeOfDay}) | _NUMBERS | _TIMES
+)
 _ZONES = frozenset({"builtins", "datetime", "zoneinfo", "pytz", "dateutil", "pandas"})
 """Modules of time zones whose code is known; "builtins" for none."""
 _PANDAS_TIMES = ("Timestamp", "Timedelta", "Period")
+_PANDAS_COUNTED = ("Interval",)
 
 
 class Facts(Struct, frozen=True):
@@ -60,6 +68,8 @@ class Facts(Struct, frozen=True):
     """The most frequent values, and how often each occurs."""
     types: tuple[str, ...] = ()
     """The types of values that are neither compared nor counted."""
+    all_missing: int | None = None
+    """How many are missing in all rows, if only some were read and the library has counted all."""
 
 
 # -- arrays ----------------------------------------------------------------------------------------
@@ -156,14 +166,21 @@ def find_pandas_facts(data: Any) -> Facts | None:
     is_number = types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype)
     if not (is_number or types.is_datetime64_any_dtype(dtype)):
         return None
+    plain = getattr(dtype, "numpy_dtype", None)
+    if plain is not None and plain.kind == "f":  # Arrow's may have NaN beside missing values
+        return find_array_facts(data.to_numpy(plain, na_value=math.nan), nan_is_missing=True)
     missing = int(data.isna().sum())
-    if missing == len(data):
-        return Facts(missing)
-    if types.is_bool_dtype(dtype):
+    if missing < len(data) and types.is_bool_dtype(dtype):
         return _count_bools(int(data.sum()), len(data) - missing, missing)
+    return Facts(missing) if missing == len(data) else _compare_pandas(data, missing, is_number)
+
+
+def _compare_pandas(data: Any, missing: int, is_number: bool) -> Facts:  # noqa: FBT001
+    dtype = data.dtype
     mean = _keep_finite(data.mean()) if is_number else None
     distinct = int(data.nunique()) if len(data) <= MAX_SORTED and _is_whole(dtype) else None
-    return Facts(missing, 0, data.min(), data.max(), mean, distinct)
+    least, most = (shorten_floats(end, dtype) for end in (data.min(), data.max()))
+    return Facts(missing, 0, least, most, mean, distinct)
 
 
 def _is_whole(dtype: Any) -> bool:
@@ -201,13 +218,16 @@ def find_series_facts(series: Any, *, nan_is_missing: bool) -> Facts | None:
     distinct = None
     if dtype.is_integer() and size <= MAX_SORTED:
         distinct = int(series.n_unique()) - bool(missing)
-    native = series.to_native()
-    dtype = native.type if hasattr(native, "type") else native.dtype
-    least, most = (
-        shorten_floats(end, dtype) if isinstance(end, float) else end
-        for end in (series.min(), series.max())
-    )
+    least, most = (_read_place(series, place) for place in (series.arg_min(), series.arg_max()))
     return Facts(missing, nan, least, most, mean, distinct)
+
+
+def _read_place(series: Any, place: int) -> Any:
+    """Return a value of a series as its cell shows it; `min` and `max` drop its nanoseconds."""
+    native = series[place : place + 1].to_native()
+    if is_plain_series(native):
+        return list_elements(native)[0]
+    return shorten_floats(series[place], native.dtype)
 
 
 # -- lists -----------------------------------------------------------------------------------------
@@ -223,20 +243,25 @@ def find_list_facts(values: Sequence[Any], are_missing: Sequence[bool]) -> Facts
     present = [value for value, no in zip(values, are_missing, strict=True) if not no]
     missing = len(values) - len(present)
     kinds = set(map(type, present))
+    scalars = {kind for kind in kinds - _COUNTED if is_scalar_class(kind)}
+    if scalars:
+        present = [read_scalar(value) if type(value) in scalars else value for value in present]
+        kinds = set(map(type, present))
     nan = 0
-    if float in kinds:
-        numbers = [value for value in present if type(value) is not float or not math.isnan(value)]
+    if not kinds.isdisjoint(_WITH_NAN):
+        numbers = [value for value in present if not _is_nan(value)]
         present, nan = numbers, len(present) - len(numbers)
+        kinds = set(map(type, present))
     if not present:
         return Facts(missing, nan)
-    times = _find_times()
-    if not kinds <= _COUNTED | times or _is_costly(present, kinds):
+    times = _TIMES | {Moment, Duration, TimeOfDay} | _find_classes(_PANDAS_TIMES)
+    if not kinds <= _COUNTED | times | _find_classes(_PANDAS_COUNTED) or _is_costly(present, kinds):
         names = sorted({get_type_name(value) for value in present[:1_000]})
         return Facts(missing, nan, types=tuple(names[:MAX_TYPES]))
-    if len(kinds) == 1 or kinds == _NUMBERS:
-        if kinds <= _NUMBERS or kinds == {Decimal}:
-            return _compare_numbers(present, missing, nan)
-        if kinds <= times:
+    if kinds <= _NUMBERS or kinds == {Decimal}:
+        return _compare_numbers(present, missing, nan)
+    if kinds <= times and len(set(map(_find_family, kinds))) == 1:
+        with suppress(TypeError):  # some have a time zone, and some have none
             return Facts(missing, nan, min(present), max(present))
     if len(kinds) == 1:
         counts = Counter(present)
@@ -245,6 +270,17 @@ def find_list_facts(values: Sequence[Any], are_missing: Sequence[bool]) -> Facts
         counts = Counter(zip(map(type, present), present, strict=True))
         pairs = [(value, number) for (_, value), number in _list_frequent(counts)]
     return Facts(missing, nan, distinct=len(counts), top=tuple(pairs))
+
+
+def _is_nan(value: Any) -> bool:
+    if type(value) is float:
+        return math.isnan(value)
+    return type(value) is Decimal and value.is_nan()
+
+
+def _find_family(kind: type) -> type:
+    """Return the class of Python's that a class of times belongs to: that of its comparisons."""
+    return next((base for base in _FAMILIES if base in get_mro(kind)), kind)
 
 
 def _list_frequent(counts: Counter[Any]) -> list[tuple[Any, int]]:
@@ -270,10 +306,10 @@ def _is_finite(value: Any) -> bool:
         return False
 
 
-def _find_times() -> frozenset[type]:
+def _find_classes(names: Sequence[str]) -> frozenset[type]:
     pandas = find_imported("pandas")
-    found = [getattr(pandas, name, None) for name in _PANDAS_TIMES] if pandas else []
-    return _TIMES | {kind for kind in found if isinstance(kind, type)}
+    found = [getattr(pandas, name, None) for name in names] if pandas else []
+    return frozenset(kind for kind in found if isinstance(kind, type))
 
 
 def _is_costly(present: Sequence[Any], kinds: set[type]) -> bool:

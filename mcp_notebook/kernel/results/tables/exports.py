@@ -23,12 +23,12 @@ from mcp_notebook.kernel.results.tables.cell_text import (
 )
 from mcp_notebook.kernel.results.tables.csv_text import format_csv_rows
 from mcp_notebook.kernel.results.tables.frame import MAX_COPY, Frame, format_name
-from mcp_notebook.kernel.safe.foreign_code import run_guarded
+from mcp_notebook.kernel.safe.foreign_code import guard
 from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.stand_ins import format_object
 from mcp_notebook.kernel.safe.tabular_data import find_free_name, is_missing
 from mcp_notebook.kernel.safe.text import replace_surrogates, safe_repr
-from mcp_notebook.kernel.safe.to_json import format_json_lines, to_whole_json
+from mcp_notebook.kernel.safe.to_json import TooLarge, format_json_lines, to_whole_json
 from mcp_notebook.text.wording import count as format_count
 
 CSV = "text/csv"
@@ -66,10 +66,10 @@ def describe_array(array: Any) -> Original:
 
 
 def _write_elements(array: Any) -> str:
-    elements, is_partial = to_whole_json(array, MAX_ELEMENTS)
-    if is_partial:
-        raise ValueError(f"it has more than {MAX_ELEMENTS:,} elements and characters")
-    return format_json_lines(elements)
+    try:
+        return format_json_lines(to_whole_json(array, MAX_ELEMENTS))
+    except TooLarge:
+        raise ValueError(f"it has more than {MAX_ELEMENTS:,} elements and characters") from None
 
 
 def _write_npy(array: Any) -> bytes:
@@ -173,7 +173,7 @@ def _to_arrow(arrow: Any, parquet: Any, data: Any) -> Any:
     """Return a column as an Arrow array; as strings if Arrow or Parquet cannot hold its values."""
     for to_array in (_to_array, _to_dense_array) if _is_safe_for_arrow(data) else ():
         convert = partial(_convert_and_check, arrow, parquet, to_array, data)
-        array = run_guarded(convert, lambda _error: None)
+        array = guard(convert, recover=lambda _error: None)
         if array is not None:
             return array
     values = data.to_pylist() if isinstance(data, (arrow.Array, arrow.ChunkedArray)) else data
@@ -220,7 +220,7 @@ def _to_dense_array(arrow: Any, data: Any) -> Any:
 
 
 def _to_text(value: Any) -> str:
-    # Not `run_guarded`: its closures take as long as formatting a cell.
+    # Not `guard`: its closures take as long as formatting a cell.
     try:
         if is_instance(value, "numpy.ndarray"):  # whose own text leaves elements out
             return str(sys.modules["numpy"].array2string(value, threshold=value.size + 1))

@@ -56,8 +56,6 @@ class Frame(ABC):
     """Whether its columns have names. Numbers in their place would look like one more row."""
     nan_is_missing: bool = True
     """Whether a float NaN is a missing value, as in pandas."""
-    has_summary: bool = True
-    """Whether its columns can be summarized, as one line for each."""
     is_live: bool = False
     """Whether this snapshot changes with the user's table."""
 
@@ -101,6 +99,10 @@ class Frame(ABC):
         """Return what is in a column of numbers, times or bools; None for any other column."""
         return None
 
+    def count_missing(self, position: int) -> int | None:  # noqa: ARG002 - as above
+        """Return how many cells of a column are missing, if its library counts them quickly."""
+        return None
+
     def labels(self, start: int, stop: int) -> list[Column]:  # noqa: ARG002 - most have none
         """Return some rows of the labels, unless they only count rows."""
         return []
@@ -136,11 +138,6 @@ class Frame(ABC):
             f"{quote_unclear(format_name(self.column_name(p)))} {self.column_type(p)}"
             for p in positions
         )
-
-    @property
-    def source(self) -> "Frame":
-        """The frame to export: this one, unless it only formats the data of another."""
-        return self
 
 
 def select_ends(size: int, limit: int) -> Sequence[int]:

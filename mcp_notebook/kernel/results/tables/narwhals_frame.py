@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from mcp_notebook.kernel.results.tables.column_facts import Facts, find_series_facts
 from mcp_notebook.kernel.results.tables.frame import MAX_COPY, Frame, format_name
-from mcp_notebook.kernel.safe.foreign_code import run_guarded
+from mcp_notebook.kernel.safe.foreign_code import guard
 from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.tabular_data import (
     find_free_name,
@@ -57,9 +57,9 @@ def describe_lazy_frame(value: Any) -> str | None:
     """Describe a polars LazyFrame without running its query; return None for other values."""
     if not is_instance(value, "polars.LazyFrame"):
         return None
-    return run_guarded(
+    return guard(
         lambda: _describe_schema(value.collect_schema()),
-        lambda error: f"polars LazyFrame whose query cannot run: {describe_error(error)}",
+        recover=lambda error: f"polars LazyFrame whose query cannot run: {describe_error(error)}",
     )
 
 
@@ -127,6 +127,10 @@ class NarwhalsFrame(Frame):
     @override
     def find_facts(self, position: int) -> Facts | None:
         return find_series_facts(self.get_series(position), nan_is_missing=self.nan_is_missing)
+
+    @override
+    def count_missing(self, position: int) -> int | None:
+        return int(self.get_series(position).null_count())
 
     @override
     def estimate_bytes(self) -> int:

@@ -1,25 +1,30 @@
-"""Tables made of rows as frames: numpy arrays and lists of dicts.
+"""Tables made of rows as frames: numpy arrays, lists of dicts, of records and of tuples.
 
 Runs in the user's kernel, on the threads of `Frame`. numpy is never imported here. The cells of a
 list of dicts are written as JSON, as other lists of dicts are.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from datetime import date, time, timedelta
 from decimal import Decimal
+from itertools import chain
+from operator import itemgetter
 from types import NoneType
 from typing import Any, Self
 from uuid import UUID
 
+from pydantic import BaseModel
 from typing_extensions import override
 
-from mcp_notebook.kernel.results.tables.cell_text import ABSENT
+from mcp_notebook.kernel.results.tables.cell_text import ABSENT, find_missing, format_column
 from mcp_notebook.kernel.results.tables.column_facts import Facts, find_array_facts
 from mcp_notebook.kernel.results.tables.frame import MAX_COLUMNS, MAX_COPY, Frame
 from mcp_notebook.kernel.safe.libraries import is_instance
-from mcp_notebook.kernel.safe.tabular_data import list_elements
+from mcp_notebook.kernel.safe.sequences import is_mapping
+from mcp_notebook.kernel.safe.stand_ins import dump_model, is_scalar_class, name_parts
+from mcp_notebook.kernel.safe.tabular_data import find_free_name, list_elements
 from mcp_notebook.kernel.safe.to_json import to_json_value
 
 MIN_RECORDS = 2
@@ -29,6 +34,16 @@ _WHOLE = 2**24
 """Maximum characters of a value that are read before its cell is cut."""
 _VALUE_BYTES = 100
 """Estimated size of a value in a dict."""
+MAX_RECORDS = 100_000
+"""Records that are read as the rows of a table; of dicts there may be any number."""
+MAX_ITEMS = 12
+"""Items of the longest tuples that are read as rows."""
+MAX_NAMES = 1_000
+"""Names of the fields of rows."""
+_SHOWN_WHOLE = 1_000
+"""Values of wide rows that are shown as they are: as a table, some columns would be left out."""
+_MAX_LEVELS = 4
+"""Levels of fields within fields that are named."""
 _SCALARS = (str, int, float, type(None), date, time, timedelta, Decimal, UUID)
 
 
@@ -44,26 +59,99 @@ def wrap_array(value: Any) -> Frame | None:
 
 
 def wrap_dicts(value: Any) -> Frame | None:
-    """Return the frame of a list of dicts that are the rows of one table; None for other values.
+    """Return the frame of a list of dicts or records that are the rows of one table, or None.
 
     Such dicts have mostly the same keys, and scalar values.
     """
     if not isinstance(value, (list, tuple)) or len(value) < MIN_RECORDS:
         return None
-    types: dict[str, set[type]] = {}
-    filled = 0
-    for row in value:
-        if type(row) is not dict or not row:
+    kind = type(value[0])
+    if kind is dict:
+        frame = _wrap_rows(value)
+    elif len(value) <= MAX_RECORDS:
+        frame = _wrap_rows(_read_records(value, kind), f"list of {kind.__name__}")
+    else:
+        return None
+    return frame if frame is not None and frame.is_scalar else None
+
+
+def wrap_records(items: Sequence[Any]) -> "DictsFrame | None":
+    """Return the frame of dicts, records or tuples, to summarize it; None for other items.
+
+    A dict or a record in a field counts as fields of its own: ``place.city``. The items of tuples
+    of one length are named by their places: ``[0]``.
+    """
+    if not items:
+        return None
+    if all(map(_is_short_array, items)):
+        items = [list_elements(item) for item in items]
+    if all(type(item) in (list, tuple) for item in items):
+        lengths = set(map(len, items))
+        if len(lengths) > 1 or not 0 < max(lengths) <= MAX_ITEMS:
             return None
-        filled += len(row)
-        for key, item in row.items():
-            types.setdefault(key, set()).add(type(item))
-        if len(types) > MAX_COLUMNS:
-            return None
-    are_scalar = all(_is_scalar(kind) for kinds in types.values() for kind in kinds)
-    are_named = all(type(key) is str and key for key in types)
-    are_similar = filled >= MIN_FILLED * len(value) * len(types)
-    return DictsFrame(value, types) if are_scalar and are_named and are_similar else None
+        names = [f"[{place}]" for place in range(max(lengths))]
+        items = [dict(zip(names, item, strict=True)) for item in items]
+    return _wrap_rows([_flatten(item) for item in _read_records(items)])
+
+
+def _read_records(items: Sequence[Any], kind: type | None = None) -> list[dict[Any, Any]]:
+    """Return dicts, other mappings and records as dicts; an empty list if there are other items.
+
+    Args:
+        items: The items.
+        kind: The class that each must be of, if it matters.
+    """
+    rows = []
+    for item in items:
+        row = item if type(item) is dict else _read_record(item)
+        if row is None or (kind is not None and type(item) is not kind):
+            return []
+        rows.append(row)
+    return rows
+
+
+def _read_record(item: Any) -> dict[Any, Any] | None:
+    if isinstance(item, BaseModel):
+        return dump_model(item)
+    return dict(item) if is_mapping(item) else name_parts(item)
+
+
+def _is_short_array(item: Any) -> bool:
+    is_array = is_instance(item, "numpy.ndarray") and item.ndim == 1 and not item.dtype.names
+    return is_array and item.size <= MAX_ITEMS
+
+
+def _flatten(row: Mapping[Any, Any], level: int = 1) -> dict[Any, Any]:
+    flat: dict[Any, Any] = {}
+    for name, value in row.items():
+        nested = None if _is_scalar(type(value)) or level == _MAX_LEVELS else _read_record(value)
+        if nested and all(type(key) is str for key in nested):
+            for key, item in _flatten(nested, level + 1).items():
+                flat[find_free_name(f"{name}.{key}", flat)] = item
+        else:
+            flat[name] = value
+    return flat
+
+
+def _wrap_rows(rows: Sequence[Any], kind: str = "list of dicts") -> "DictsFrame | None":
+    """Return the frame of dicts that have mostly the same keys, all of them names."""
+    if not rows or set(map(type, rows)) != {dict} or not all(rows):
+        return None
+    names = dict.fromkeys(chain.from_iterable(rows))
+    filled = sum(map(len, rows))
+    if len(names) > MAX_NAMES or not all(type(name) is str and name for name in names):
+        return None
+    if len(names) > MAX_COLUMNS and filled <= _SHOWN_WHOLE:
+        return None
+    if filled < MIN_FILLED * len(rows) * len(names):
+        return None
+    is_full = filled == len(rows) * len(names)
+    types = {name: set(map(type, _read_column(rows, name, is_full=is_full))) for name in names}
+    return DictsFrame(rows, types, kind)
+
+
+def _read_column(rows: Sequence[Any], name: str, *, is_full: bool) -> Iterable[Any]:
+    return map(itemgetter(name), rows) if is_full else (row[name] for row in rows if name in row)
 
 
 class ArrayFrame(Frame):
@@ -177,13 +265,20 @@ class DictsFrame(Frame):
 
     nan_is_missing = False
 
-    def __init__(self, rows: Sequence[Mapping[str, Any]], types: Mapping[str, set[type]]) -> None:
+    def __init__(
+        self, rows: Sequence[Mapping[str, Any]], types: Mapping[str, set[type]], kind: str
+    ) -> None:
         self.rows = rows
         self._names = list(types)
         self._types = types
-        self.kind = "list of dicts"
+        self.kind = kind
         self.height = len(rows)
         self.width = len(types)
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether no cell has parts."""
+        return all(_is_scalar(kind) for kinds in self._types.values() for kind in kinds)
 
     @override
     def column_name(self, position: int) -> str:
@@ -207,16 +302,7 @@ class DictsFrame(Frame):
 
     @override
     def format_column(self, values: Sequence[Any]) -> list[str]:
-        kinds = set(map(type, values)) - {NoneType, object}
-        if kinds in ({str}, {float}):
-            return super().format_column(values)
-        are_missing = self.find_missing(values)
-        cells = list(zip(values, are_missing, strict=True))
-        written = super().format_column(["" if no else _write_json(value) for value, no in cells])
-        return [  # only strings are quoted
-            "" if no else text if type(value) is str else str(text)
-            for text, (value, no) in zip(written, cells, strict=True)
-        ]
+        return format_json_cells(values)
 
     @override
     def estimate_bytes(self) -> int:
@@ -243,6 +329,21 @@ class DictsFrame(Frame):
         return taken
 
 
+def format_json_cells(values: Sequence[Any]) -> list[str]:
+    """Return the strings of the cells of a column, written as in JSON; only strings are quoted."""
+    kinds = set(map(type, values)) - {NoneType, object}
+    if kinds in ({str}, {float}):
+        return format_column(values, nan_is_missing=False)
+    are_missing = find_missing(values, nan_is_missing=False)
+    cells = list(zip(values, are_missing, strict=True))
+    plain = ["" if no else _write_json(value) for value, no in cells]
+    written = format_column(plain, nan_is_missing=False)
+    return [
+        "" if no else text if type(value) is str else str(text)
+        for text, (value, no) in zip(written, cells, strict=True)
+    ]
+
+
 def _write_json(value: Any) -> str:
     if type(value) is str:
         return value
@@ -251,9 +352,7 @@ def _write_json(value: Any) -> str:
 
 
 def _is_scalar(kind: type) -> bool:
-    if issubclass(kind, _SCALARS):
-        return True
-    return any(base.__module__ == "numpy" and base.__name__ == "generic" for base in kind.__mro__)
+    return issubclass(kind, _SCALARS) or is_scalar_class(kind)
 
 
 def _to_list(values: Any) -> list[Any]:

@@ -2,7 +2,7 @@
 
 Runs in the user's kernel, on the thread of the call. A short table is shown whole. Of a longer one,
 there is a line for each column (`summary`), which answers most of what a model would ask next, and
-the first and last rows. `Settings.table_format` chooses the layout; ``auto`` takes the one
+the first and last rows. `Budget.table_format` chooses the layout; ``auto`` takes the one
 that shows more rows, then the shorter one. In both layouts, an empty cell is a missing value; a
 text that looks like one is quoted. Markdown also quotes, as JSON, a string whose line ends or outer
 spaces would be lost. Length is counted in characters, since tokens depend on the model.
@@ -43,14 +43,15 @@ from mcp_notebook.kernel.results.tables.narwhals_frame import (
     is_narwhals_table,
     wrap_narwhals_table,
 )
-from mcp_notebook.kernel.results.tables.pandas_frame import wrap_pandas_index, wrap_pandas_table
+from mcp_notebook.kernel.results.tables.pandas_frame import wrap_pandas_table
 from mcp_notebook.kernel.results.tables.row_frame import wrap_array, wrap_dicts
 from mcp_notebook.kernel.results.tables.summary import (
     Summary,
     summarize_array,
     summarize_columns,
+    summarize_left_out,
 )
-from mcp_notebook.kernel.safe.foreign_code import run_guarded
+from mcp_notebook.kernel.safe.foreign_code import guard
 from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.text import clean_text, cut_text, safe_repr
 from mcp_notebook.kernel.safe.to_json import format_json, to_json_value
@@ -72,7 +73,8 @@ CUT_CELLS = "A cell that ends with [+N] has N more characters."
 NOTE_CHARS = 300
 """Characters reserved for the notes on an incomplete table."""
 _TABLES = (
-    *("pandas.DataFrame", "pandas.Series", "pandas.io.formats.style.Styler"),
+    "pandas.DataFrame",
+    "pandas.Series",
     "polars.LazyFrame",
 )
 
@@ -130,7 +132,7 @@ LAYOUTS: Mapping[str, Callable[[Sequence[str], Sequence[Sequence[str]]], TableLi
     "csv": layout_csv,
     "markdown": layout_markdown,
 }
-"""The layouts by their names in `Settings.table_format`."""
+"""The layouts by their names in `Budget.table_format`."""
 
 
 def is_table(value: Any) -> bool:
@@ -142,7 +144,7 @@ def render_table(value: Any, budget: Budget) -> list[Piece]:
     """Render a table as text, followed by links to the whole of it if anything is left out.
 
     Args:
-        value: A value for which `is_table` is true.
+        value: A value for which `is_table` is true, or an Index of pandas.
         budget: Limits rows and characters; half of the rows are from the head, half from the tail.
             It also keeps the whole table.
     """
@@ -168,11 +170,6 @@ def render_array(value: Any, budget: Budget) -> list[Piece]:
     whole = count(value.size, "element") if is_partial else ""
     text = format_array(value, most)
     return [Piece(Text(text), original, is_partial=is_partial, whole=whole)]
-
-
-def render_index(value: Any, budget: Budget) -> list[Piece]:
-    """Render a pandas Index."""
-    return _render_frame(wrap_pandas_index(value), budget)
 
 
 def render_dicts(value: Any, budget: Budget) -> list[Piece] | None:
@@ -225,9 +222,9 @@ def _render_frame(frame: Frame, budget: Budget, preview: "_Preview | None" = Non
     text, rows = _write_preview(preview, budget, budget.chars)
     is_whole = rows == preview.height and not preview.misses_columns and not preview.has_cut_cells
     if is_whole and len(text) <= budget.chars:
-        budget.note_table(frame.source)
+        budget.note_table(frame)
         return [Piece(Text(text))]
-    original = describe_table(frame.source)
+    original = describe_table(frame)
     links = budget.keep(original)
     note = _describe_availability(original, bool(links), budget)
     room = max(budget.chars - LINK * len(links), budget.chars // 2)
@@ -262,7 +259,7 @@ class _Preview(Struct, frozen=True):
 def _make_preview(frame: Frame, budget: Budget) -> _Preview:
     positions = select_ends(frame.width, MAX_COLUMNS)
     shown = _count_shown_rows(frame, budget, len(positions))
-    is_summarized = shown < frame.height and frame.has_summary and bool(positions)
+    is_summarized = shown < frame.height and bool(positions)
     # A row takes at least two characters, so no more rows than that fit.
     slices = _slice_rows(frame.height, min(shown, max(budget.chars // 2, 1)))
     columns = _read_columns(frame, positions, slices) if frame.width else []
@@ -273,7 +270,7 @@ def _make_preview(frame: Frame, budget: Budget) -> _Preview:
         schema = ""
     notes.insert(0, _describe_frame(frame, schema))
     if frame.width > len(positions):
-        notes.append(_list_missing_columns(frame))
+        notes += _describe_left_out(frame, budget)
     texts = [frame.format_column(column.values) for column in columns]
     names = [
         format_name(column.name) if frame.has_names and column.name is not None else ""
@@ -300,14 +297,12 @@ def _count_shown_rows(frame: Frame, budget: Budget, width: int) -> int:
     is_small = frame.height <= rows and frame.height * width <= cells
     if is_small or not width:
         return frame.height
-    if frame.has_summary:
-        return min(frame.height, rows, ROWS, max(SHOWN_CELLS // width, MIN_ROWS))
-    return min(frame.height, rows, max(cells // width, ROWS))
+    return min(frame.height, rows, ROWS, max(SHOWN_CELLS // width, MIN_ROWS))
 
 
 def _summarize(frame: Frame, positions: Sequence[int], budget: Budget) -> list[str]:
     """Return the lines that summarize a table; none if that fails or takes too much room."""
-    summary = run_guarded(lambda: summarize_columns(frame, positions), lambda _error: Summary([]))
+    summary = guard(lambda: summarize_columns(frame, positions), recover=lambda _error: Summary([]))
     lines = [*summary.lines, *([summary.note] if summary.note else [])]
     return lines if sum(map(len, lines)) <= budget.chars // 2 else []
 
@@ -343,7 +338,8 @@ def _read_columns(
     return [*labels, *data]
 
 
-def _list_missing_columns(frame: Frame) -> str:
+def _describe_left_out(frame: Frame, budget: Budget) -> list[str]:
+    """Return the line that names the columns left out, and those that summarize them."""
     positions = select_middle(frame.width, MAX_COLUMNS)
     names: list[str] = []
     chars = 0
@@ -353,7 +349,14 @@ def _list_missing_columns(frame: Frame) -> str:
             break
         names.append(quote_unclear(format_name(frame.column_name(position))))
         chars += len(names[-1])
-    return f"{count(len(positions), 'column')} left out: {', '.join(names)}"
+    lines = [f"{count(len(positions), 'column')} left out: {', '.join(names)}"]
+    if frame.height:
+        room = budget.chars // 4
+        for line in guard(lambda: summarize_left_out(frame, positions), recover=lambda _error: []):
+            room -= len(line)
+            if room > 0:
+                lines.append(line)
+    return lines
 
 
 # -- the text of a preview -------------------------------------------------------------------------
@@ -397,10 +400,8 @@ def _write_rows(lines: TableLines, preview: _Preview, room: int) -> tuple[int, s
 def find_frame(value: Any) -> Frame | None:
     """Return the frame of a value that is a table: of a library, an array, or rows of dicts."""
     if is_table(value):
-        frame = wrap_pandas_table(value) or wrap_narwhals_table(value)
-    else:
-        frame = wrap_array(value) or wrap_dicts(value)
-    return None if frame is None else frame.source
+        return wrap_pandas_table(value) or wrap_narwhals_table(value)
+    return wrap_array(value) or wrap_dicts(value)
 
 
 def describe_table(frame: Frame) -> Original:

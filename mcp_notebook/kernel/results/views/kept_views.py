@@ -19,9 +19,7 @@ from mcp_notebook.kernel.results.tables.table_text import (
     describe_table_in_use,
     find_frame,
 )
-from mcp_notebook.kernel.results.views.figure_data import read_figures
-from mcp_notebook.kernel.results.views.widget_page import describe_widget
-from mcp_notebook.kernel.safe.foreign_code import run_guarded
+from mcp_notebook.kernel.safe.foreign_code import guard
 from mcp_notebook.wire import resource_uris
 
 
@@ -30,12 +28,10 @@ class KeptViews:
 
     Args:
         keep: Keeps an original.
-        figures: The figures of matplotlib that the call left open.
     """
 
-    def __init__(self, keep: OriginalSink, figures: Sequence[Any] = ()) -> None:
+    def __init__(self, keep: OriginalSink) -> None:
         self._keep = keep
-        self._figures = figures
         self._shown: tuple[Original, tuple[ResourceLink, ...]] | None = None
         """The first original that a view can show, with its links."""
         self._whole: Frame | None = None
@@ -63,10 +59,10 @@ class KeptViews:
                 table, is kept only now.
         """
         if self._shown is None and not result.is_error:
-            described = run_guarded(lambda: self._describe_value(value), lambda _error: None)
-            original = described or _find_page(pieces)
+            described = guard(lambda: self._describe_value(value), recover=lambda _error: None)
+            original = described or _find_shown(pieces)
             if original is not None and not self.keep(original) and original.kind == "table":
-                in_use = run_guarded(lambda: _describe_in_use(value), lambda _error: None)
+                in_use = guard(lambda: _describe_in_use(value), recover=lambda _error: None)
                 if in_use is not None:
                     self.keep(in_use)
         if self._shown is None:
@@ -83,15 +79,12 @@ class KeptViews:
         }
         if original.kind == "table":
             view["uri"] = resource_uris.make_view_uri(links[0].uri)
-        elif original.kind not in ("page", "widget"):
+        elif original.kind != "page":
             view["library"] = resource_uris.make_library_uri(links[0].uri, original.kind)
         return replace(result, meta={**result.meta, meta_keys.VIEW: view})
 
     def _describe_value(self, value: Any) -> Original | None:
-        if (widget := describe_widget(value)) is not None:
-            return widget
-        points = read_figures(value) or read_figures(list(self._figures))
-        frame = find_frame(value) or self._whole or find_frame(points)
+        frame = find_frame(value) or self._whole
         return None if frame is None else describe_table(frame)
 
 
@@ -100,7 +93,7 @@ def _describe_in_use(value: Any) -> Original | None:
     return None if frame is None else describe_table_in_use(value, frame)
 
 
-def _find_page(pieces: Sequence[Piece]) -> Original | None:
-    """Return the last HTML that a result is made of."""
+def _find_shown(pieces: Sequence[Piece]) -> Original | None:
+    """Return the last original that a view can show."""
     originals = (piece.original for piece in reversed(pieces))
     return next((item for item in originals if item is not None and item.kind), None)

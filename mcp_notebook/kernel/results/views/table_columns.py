@@ -1,20 +1,20 @@
-"""The columns of any table as arrays: which cells match, which are missing, and how they sort.
+"""The columns of any table: which cells match, which are missing, and how they sort.
 
-Runs in the user's kernel, on the threads of the resource store. Numbers and times are arrays of
-numpy, whatever library has them. Texts and other values are coded: each distinct value is looked at
-once, so that ten million cells with a thousand values cost a thousand comparisons. numpy is
-imported when a person opens a view, and never for a call.
+Runs in the user's kernel, on the threads of the resource store. Numbers, times, bools and texts of
+pandas, polars, pyarrow and the like are filtered and sorted by narwhals; lists, arrays and odd
+types by Python. narwhals and numpy are imported when a view is opened or a variable is inspected,
+never for an ordinary result.
 """
 
+import math
 import re
-import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from calendar import monthrange
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, time, tzinfo
 from decimal import Decimal
 from functools import cached_property
-from operator import eq, ge, le
 from typing import Any, Literal, TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -22,44 +22,72 @@ from typing_extensions import override
 
 from mcp_notebook.kernel.results.tables.frame import Frame
 from mcp_notebook.kernel.results.tables.narwhals_frame import NarwhalsFrame
-from mcp_notebook.kernel.results.views.table_query import Condition, InvalidQuery
-from mcp_notebook.kernel.safe.foreign_code import run_guarded
+from mcp_notebook.kernel.results.views.table_query import Comparison, Condition, InvalidQuery
+from mcp_notebook.kernel.safe.foreign_code import guard
 from mcp_notebook.kernel.safe.libraries import is_instance
+from mcp_notebook.kernel.safe.tabular_data import list_elements
 
 Kind: TypeAlias = Literal["number", "time", "bool", "text"]
 """What a person may ask of a column: a range of numbers and times, a part of anything else."""
-_RANGES: tuple[tuple[type, Callable[[str], Any], str], ...] = (
-    (int, lambda text: int(text) if text.lstrip("+-").isdigit() else float(text), "a number"),
-    (float, float, "a number"),
-    (Decimal, Decimal, "a number"),
-    (date, date.fromisoformat, "a date such as 2024-05-31"),
-    (time, time.fromisoformat, "a time such as 14:30"),
-)
-"""Types of coded values that have ranges, how one is read, and what to type."""
-_NANOSECONDS = re.compile(r"\.\d{6}(\d{1,3})")
-"""The part of a second that Python's datetime does not have."""
+_Span: TypeAlias = tuple[Any, Any]
+"""The first and the last of the values that a typed text may mean: those of a day, for its date."""
+_MONTH = re.compile(r"(\d{4})(?:-(\d\d))?")
+"""A month or a year, as numpy writes dates of these units."""
 _BOOLS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_SHOWN_DIGITS = 6
+"""Digits in which a float is compared with a typed one, as a cell may not have more."""
+_A_DATE = "a date such as 2024-05-31"
+
+
+def _read_number(text: str) -> int | float:
+    return int(text) if text.lstrip("+-").isdigit() else float(text)
+
+
+def _repeat(read: Callable[[str], Any]) -> Callable[[str], _Span]:
+    return lambda text: (read(text),) * 2
+
+
+def _read_moments(text: str) -> tuple[datetime, datetime]:
+    """Read a moment, or the first and the last one of a day, a month or a year."""
+    found = _MONTH.fullmatch(text)
+    if found is not None:
+        year, month = int(found[1]), int(found[2] or 12)
+        first = datetime(year, int(found[2] or 1), 1)  # noqa: DTZ001 - its zone is the column's
+        last_day = date(year, month, monthrange(year, month)[1])
+        return first, datetime.combine(last_day, time.max)
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        return (datetime.fromisoformat(text),) * 2
+    return datetime.combine(day, time.min), datetime.combine(day, time.max)
+
+
+def _read_days(text: str) -> _Span:
+    first, last = _read_moments(text)
+    return first.date(), last.date()
+
+
+_RANGES: tuple[tuple[tuple[type, ...], Callable[[str], _Span], str], ...] = (
+    ((bool,), lambda text: (_BOOLS[text.lower()],) * 2, "true or false"),
+    ((int, float), _repeat(_read_number), "a number"),
+    ((Decimal,), _repeat(Decimal), "a number"),
+    ((datetime,), _read_moments, _A_DATE),
+    ((date,), _read_days, _A_DATE),
+    ((time,), _repeat(time.fromisoformat), "a time such as 14:30"),
+)
+"""Types of values that have ranges, how one is read, and what to type."""
+_KINDS: Mapping[type, Kind] = {bool: "bool", int: "number"}
+"""By the first of these types."""
 
 
 class Column(ABC):
-    """A whole column. All its arrays have an element for each row."""
+    """A whole column. All its arrays are of numpy, and have an element for each row."""
 
-    kind: Kind
-
-    @property
-    @abstractmethod
-    def size(self) -> int:
-        """Estimated bytes of memory."""
-
-    @property
-    @abstractmethod
-    def missing(self) -> Any:
-        """Which cells are missing: bools."""
-
-    @property
-    @abstractmethod
-    def keys(self) -> Any:
-        """Numbers or times that sort as the cells do; anything where a cell is missing."""
+    kind: Kind = "text"
+    missing: Any
+    """Which cells are missing: bools."""
+    unordered: Any
+    """Which cells have no place in an order, since they are missing or NaN: bools."""
 
     def match(self, condition: Condition) -> Any:
         """Return which cells fulfil a condition: bools.
@@ -76,14 +104,12 @@ class Column(ABC):
                 return self.contain(condition.value)
             case "equals":
                 return self.equal(condition.value)
-            case "from":
-                return self.compare(condition.value, ge)
-            case "to":
-                return self.compare(condition.value, le)
+            case "from" | "to":
+                return self.compare(condition.value, condition.test)
 
     @abstractmethod
-    def compare(self, text: str, holds: Callable[[Any, Any], Any]) -> Any:
-        """Return which cells compare in a way with a value that a person has typed: bools.
+    def compare(self, text: str, test: Comparison) -> Any:
+        """Return which cells are in a range with a limit that a person has typed: bools.
 
         Raises:
             InvalidQuery: It is no value that this column could have.
@@ -91,55 +117,129 @@ class Column(ABC):
 
     @abstractmethod
     def equal(self, text: str) -> Any:
-        """Return which cells have this value: bools."""
+        """Return which cells have this value, or are shown as this text: bools."""
 
     @abstractmethod
     def contain(self, text: str) -> Any:
         """Return which cells' texts contain a text, in upper or lower case: bools."""
 
+    def sort(self, matches: Any, most: int, *, descending: bool) -> Any:
+        """Return the positions of the first rows that match in the order of their cells.
 
-class ArrayColumn(Column):
-    """Numbers, times and bools.
+        Equal cells keep the table's order, so that two pages never share a row; missing ones and
+        NaN come last.
 
-    Args:
-        keys: An array of numpy.
-        missing: Which of them are missing; None to find NaN and NaT.
-        kind: Of the column.
-        zone: The time zone of times, which are then in UTC.
-    """
+        Args:
+            matches: Bools; None for all rows.
+            most: How many rows at most.
+            descending: Whether the largest come first.
+        """
+        import numpy as np  # noqa: PLC0415 - loaded with the masks
 
-    def __init__(self, keys: Any, missing: Any, kind: Kind, zone: Any = None) -> None:
-        self.kind = kind
-        self._keys, self._missing, self._zone = keys, missing, zone
+        ordered, last = ~self.unordered, self.unordered
+        if matches is not None:
+            ordered, last = ordered & matches, last & matches
+        positions = np.flatnonzero(ordered)
+        first = self._sort(positions, most, descending=descending)
+        return np.concatenate([first, np.flatnonzero(last)])[:most]
 
-    @property
-    @override
-    def size(self) -> int:
-        return int(self._keys.nbytes) + len(self._keys)
+    @abstractmethod
+    def _sort(self, positions: Any, most: int, *, descending: bool) -> Any:
+        """Sort the positions of cells that are not missing; all, or the first of them."""
 
-    @property
-    @override
-    def keys(self) -> Any:
-        return self._keys
+    @abstractmethod
+    def list_texts(self, positions: Any) -> Sequence[str]:
+        """Return the texts of some cells."""
 
-    @cached_property
-    def missing(self) -> Any:
-        """Which cells are missing."""
-        import numpy as np  # noqa: PLC0415 - loaded with the keys
-
-        if self._missing is not None:
-            return self._missing
-        if self._keys.dtype.kind in "fmM":
-            return np.isnan(self._keys) if self._keys.dtype.kind == "f" else np.isnat(self._keys)
-        return np.zeros(len(self._keys), bool)
-
-    @override
-    def compare(self, text: str, holds: Callable[[Any, Any], Any]) -> Any:
-        return holds(self._keys, self._parse(text)) & ~self.missing
+    def list_numbers(self, positions: Any) -> Any:  # noqa: ARG002 - of texts
+        """Return an array of some cells' numbers, times or bools; None if they are no such."""
+        return None
 
     def write_time(self, key: Any) -> str:
-        """Return the text of one of its times, to the second."""
-        text = str(key.astype("datetime64[s]")).replace("T", " ")
+        """Return the text of one of these times, to the second."""
+        return str(key.astype("datetime64[s]")).replace("T", " ")
+
+
+class SeriesColumn(Column):
+    """Numbers, times, bools or texts, which narwhals compares and ranks.
+
+    Args:
+        frame: The table, which writes the cells.
+        series: A series of narwhals.
+        kind: Of the column.
+        zone: The name of the time zone, if it is not that of the series.
+        ordered: Texts in their order, if it is not that of the alphabet.
+    """
+
+    def __init__(
+        self,
+        frame: Frame,
+        series: Any,
+        kind: Kind,
+        zone: str = "",
+        ordered: Sequence[str] | None = None,
+    ) -> None:
+        self.kind = kind
+        self._places = None if ordered is None else {text: n for n, text in enumerate(ordered)}
+        missing = _to_bools(series.is_null())
+        self._is_float = series.dtype.is_float()
+        is_nan = _to_bools(series.is_nan()) if self._is_float else False
+        self.missing = missing | is_nan if frame.nan_is_missing else missing
+        self.unordered = missing | is_nan
+        self._series, self._zone = series, None
+        if kind == "time":  # in microseconds, which have all years, and in UTC
+            import narwhals.stable.v2 as narwhals  # noqa: PLC0415 - loaded with the series
+
+            if getattr(series.dtype, "time_zone", None) is not None:
+                series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+                self._zone = _find_zone(zone or str(self._series.dtype.time_zone))
+            self._series = series.cast(narwhals.Datetime("us"))
+            series = self._series if isinstance(series.dtype, narwhals.Date) else series
+        self._original = series
+
+    @override
+    def compare(self, text: str, test: Comparison) -> Any:
+        first, last = self._parse(text.strip())
+        if first != first:  # noqa: PLR0124 - NaN
+            return self.unordered & ~self.missing
+        try:
+            found = _to_bools(_select(test, self._series, (first, last)))
+        except OverflowError:  # a whole number that the column's type cannot hold
+            is_above = first > 0
+            found = test != "equals" and is_above == (test == "to")
+        return found & ~self.unordered
+
+    def _parse(self, text: str) -> _Span:
+        try:
+            match self.kind:
+                case "time":
+                    first, last = map(self._to_utc, _read_moments(text))
+                    return first, last
+                case "bool":
+                    return (_BOOLS[text.lower()],) * 2
+                case "number":
+                    number = _read_number(text)
+                    return (self._round(number) if self._is_float else number,) * 2
+        except (KeyError, ValueError, OverflowError):
+            needed = {"time": _A_DATE, "bool": "true or false"}
+            raise _refuse(text, needed.get(self.kind, "a number")) from None
+        raise _refuse_range()
+
+    def _round(self, number: float) -> float:
+        """Return a number as the column's own floats hold it."""
+        import numpy as np  # noqa: PLC0415 - loaded with the masks
+
+        return float(np.float32(number) if str(self._series.dtype) == "Float32" else number)
+
+    def _to_utc(self, moment: datetime) -> datetime:
+        if self._zone is not None:
+            moment = moment if moment.tzinfo else moment.replace(tzinfo=self._zone)
+            moment = moment.astimezone(UTC)
+        return moment.replace(tzinfo=None)
+
+    @override
+    def write_time(self, key: Any) -> str:
+        text = super().write_time(key)
         if self._zone is None:
             return text
         try:
@@ -147,132 +247,149 @@ class ArrayColumn(Column):
         except (ValueError, OverflowError):  # years that Python does not have
             return f"{text} UTC"
 
-    def _parse(self, text: str) -> Any:
-        text = text.strip()
-        try:
-            match self.kind:
-                case "time":
-                    return self._parse_time(text)
-                case "bool":
-                    return _BOOLS[text.lower()]
-                case _:
-                    return int(text) if text.lstrip("+-").isdigit() else float(text)
-        except (KeyError, ValueError, OverflowError):
-            needed = {"time": "a date such as 2024-05-31", "bool": "true or false"}
-            raise _refuse(text, needed.get(self.kind, "a number")) from None
-
-    def _parse_time(self, text: str) -> Any:
-        import numpy as np  # noqa: PLC0415 - loaded with the keys
-
-        moment = datetime.fromisoformat(text)
-        if self._zone is not None:
-            if moment.tzinfo is None:
-                localize = getattr(self._zone, "localize", None)  # of pytz, with older pandas
-                moment = localize(moment) if localize else moment.replace(tzinfo=self._zone)
-            moment = moment.astimezone(UTC)
-        key = np.datetime64(moment.replace(tzinfo=None), "us")
-        if np.datetime_data(self._keys.dtype)[0] == "ns":  # beyond these years numpy wraps around
-            first, last = np.array(["1677-09-22", "2262-04-11"], "datetime64[us]")
-            key = min(max(key, first), last)
-        nanoseconds = _NANOSECONDS.search(text)
-        return key + np.timedelta64(int(nanoseconds[1].ljust(3, "0")), "ns") if nanoseconds else key
-
     @override
     def equal(self, text: str) -> Any:
-        return self.compare(text, eq)
+        if self.kind == "text":
+            return _to_bools(self._series == text)
+        found = self.compare(text, "equals")
+        number = float(text) if self._is_float else math.nan
+        if not number or not math.isfinite(number):
+            return found
+        digits = re.sub(r"\D", "", text.lower().partition("e")[0]).lstrip("0")
+        place = math.floor(math.log10(abs(number))) + 1 - max(_SHOWN_DIGITS, len(digits))
+        near = (self._series - number).abs() <= 0.51 * 10.0**place
+        return found | (_to_bools(near) & ~self.unordered)
 
     @override
     def contain(self, text: str) -> Any:
-        import numpy as np  # noqa: PLC0415 - loaded with the keys
-
+        if self.kind == "text":
+            lower = self._series.str.to_lowercase()
+            return _to_bools(lower.str.contains(text.lower(), literal=True))
         try:
             return self.equal(text)  # the texts of ten million numbers would take seconds
         except InvalidQuery:
-            return np.zeros(len(self._keys), bool)
+            return self.missing & False
+
+    @override
+    def _sort(self, positions: Any, most: int, *, descending: bool) -> Any:
+        import numpy as np  # noqa: PLC0415 - loaded with the masks
+
+        keys = self.list_numbers(positions)
+        if self._places is not None:
+            texts = self._original[positions].to_list()
+            keys = np.array([self._places[text] for text in texts], np.intp)
+        elif keys is None:
+            keys = self._original[positions].rank("dense").to_numpy()
+        if most < len(keys) // 8:  # to sort ten million takes seconds, to find the first 0.1
+            place = len(keys) - most if descending else most - 1
+            limit = np.partition(keys, place)[place]
+            chosen = np.flatnonzero(keys >= limit if descending else keys <= limit)
+            positions, keys = positions[chosen], keys[chosen]
+        if not descending:
+            return positions[keys.argsort(kind="stable")]
+        # Turned twice, so that equal cells keep their order.
+        return positions[::-1][keys[::-1].argsort(kind="stable")][::-1]
+
+    @override
+    def list_texts(self, positions: Any) -> Sequence[str]:
+        return list(map(str, self._series[positions].to_list()))
+
+    @override
+    def list_numbers(self, positions: Any) -> Any:
+        if self.kind == "text":
+            return None
+        # polars refuses integers of 128 bits.
+        return guard(self._original[positions].to_numpy, recover=lambda _error: None)
 
 
-class CodedColumn(Column):
-    """Texts and other values, each distinct one once.
+class ListColumn(Column):
+    """Cells of any kind, which Python compares.
 
     Args:
-        codes: For each cell the position of its value; -1 where it is missing.
-        values: The distinct values.
-        texts: Their texts, as the table shows them.
-        is_ordered: Whether the values stand in the order of an ordered category.
+        frame: The table, which writes the cells.
+        values: The cells.
     """
 
-    kind = "text"
+    def __init__(self, frame: Frame, values: Sequence[Any]) -> None:
+        import numpy as np  # noqa: PLC0415 - when a view is opened
 
-    def __init__(
-        self, codes: Any, values: Sequence[Any], texts: Sequence[str], *, is_ordered: bool = False
-    ) -> None:
-        self.codes, self.texts = codes, texts
-        self._values, self._is_ordered = values, is_ordered
+        missing = frame.find_missing(values)
+        odd = [no or _is_nan(value) for value, no in zip(values, missing, strict=True)]
+        self.missing, self.unordered = np.array(missing, bool), np.array(odd, bool)
+        self._values, self._frame = values, frame
+        self._present = [place for place, no in enumerate(odd) if not no]
+        types = {type(values[place]) for place in self._present}
+        fitting = [row for row in _RANGES if types and all(issubclass(k, row[0]) for k in types)]
+        self._range = fitting[0] if fitting else None
+        if self._range is not None:
+            self.kind = _KINDS.get(self._range[0][0], "text")
 
     @cached_property
-    def size(self) -> int:
-        """Estimated bytes of memory, from a sample of the texts."""
-        sample = self.texts[:: len(self.texts) // _SAMPLE + 1]
-        text = sum(map(sys.getsizeof, sample)) // max(len(sample), 1)
-        # The codes and the ranks, and for each value its text and two references.
-        return 2 * int(self.codes.nbytes) + len(self.texts) * (text + 16)
+    def _texts(self) -> Sequence[str]:
+        """Of texts the whole, of other values as the table shows them."""
+        if all(type(value) is str for value in self._values):
+            return self._values
+        shown = self._frame.format_column(self._values)
+        pairs = zip(self._values, shown, strict=True)
+        return [value if type(value) is str else str(cell) for value, cell in pairs]
 
-    @property
     @override
-    def missing(self) -> Any:
-        return self.codes < 0
-
-    @cached_property
-    def keys(self) -> Any:
-        """The rank of each cell's value, or of its text if the values cannot be compared."""
-        import numpy as np  # noqa: PLC0415 - loaded with the codes
-
-        ranks = np.empty(len(self._values) + 1, np.int32)  # the last one for missing cells: code -1
-        ranks[self._sort_values()] = np.arange(len(self._values), dtype=np.int32)
-        ranks[-1] = -1
-        return ranks[self.codes]
-
-    def _sort_values(self) -> Sequence[int]:
-        order = range(len(self._values))
-        if self._is_ordered:
-            return order
+    def compare(self, text: str, test: Comparison) -> Any:
+        if self._range is None:
+            raise _refuse_range()
+        _, read, what = self._range
         try:
-            return sorted(order, key=self._values.__getitem__)
-        except Exception:  # noqa: BLE001 - comparing values of mixed types runs their code
-            return sorted(order, key=self.texts.__getitem__)
-
-    @override
-    def compare(self, text: str, holds: Callable[[Any, Any], Any]) -> Any:
-        if self._is_ordered:
-            if text not in self.texts:
-                raise InvalidQuery(f"{text!r} is not one of the column's categories.")
-            place = self.texts.index(text)
-            return self._find([holds(rank, place) for rank in range(len(self.texts))])
-        types = {type(value) for value in self._values}
-        for kind, read, what in _RANGES:
-            if types == {kind}:
-                try:
-                    limit = read(text.strip())
-                    return self._find([holds(value, limit) for value in self._values])
-                except (ValueError, ArithmeticError):
-                    raise _refuse(text, what) from None
-        raise InvalidQuery(
-            "Only columns of numbers, dates, times of day and ordered categories have ranges."
-        )
+            span = _add_zone(read(text.strip()), self._values[self._present[0]])
+            return self._find(lambda row: _select(test, self._values[row], span))
+        except (KeyError, ValueError, TypeError, ArithmeticError):
+            raise _refuse(text, what) from None
 
     @override
     def equal(self, text: str) -> Any:
-        return self._find([value == text for value in self.texts])
+        found = self._find(lambda row: self._texts[row] == text)
+        if text.strip().lower() == "nan":
+            found |= self.unordered & ~self.missing
+        with suppress(InvalidQuery):  # 1.5 is 1.50, and a date has all of its day
+            found |= self.compare(text, "equals")
+        return found
 
     @override
     def contain(self, text: str) -> Any:
         wanted = text.casefold()
-        return self._find([wanted in value.casefold() for value in self.texts])
+        if self.kind != "text":
+            return self._find(lambda row: self._texts[row].casefold() == wanted)
+        return self._find(lambda row: wanted in self._texts[row].casefold())
 
-    def _find(self, is_found: Sequence[bool]) -> Any:
-        import numpy as np  # noqa: PLC0415 - loaded with the codes
+    def _find(self, test: Callable[[int], bool]) -> Any:
+        import numpy as np  # noqa: PLC0415 - loaded with the masks
 
-        return np.array([*is_found, False], bool)[self.codes]
+        found = np.zeros(len(self._values), bool)
+        found[[row for row in self._present if test(row)]] = True
+        return found
+
+    @override
+    def _sort(self, positions: Any, most: int, *, descending: bool) -> Any:
+        import numpy as np  # noqa: PLC0415 - loaded with the masks
+
+        rows = positions.tolist()
+        try:
+            order = sorted(rows, key=self._values.__getitem__, reverse=descending)
+        except Exception:  # noqa: BLE001 - comparing values of mixed types runs their code
+            order = sorted(rows, key=self._texts.__getitem__, reverse=descending)
+        return np.array(order, np.intp)
+
+    @override
+    def list_texts(self, positions: Any) -> Sequence[str]:
+        return [self._texts[position] for position in positions]
+
+    @override
+    def list_numbers(self, positions: Any) -> Any:
+        import numpy as np  # noqa: PLC0415 - loaded with the masks
+
+        if self.kind == "text":
+            return None
+        numbers = np.array([self._values[position] for position in positions])
+        return numbers if numbers.dtype.kind in "biuf" else None  # not of ints beyond 64 bits
 
 
 def read_column(frame: Frame, position: int) -> Column:
@@ -284,107 +401,96 @@ def read_column(frame: Frame, position: int) -> Column:
     labels = [data for _, data in frame.label_data()]
     if position >= len(labels) + frame.width:
         raise InvalidQuery(f"The table has no column {position + 1:,}.")
-    if position < len(labels):
-        return _read_pandas(frame, labels[position])
-    position -= len(labels)
-    if isinstance(frame, NarwhalsFrame):
-        series = frame.get_series(position)
-        found = _read_numbers(series) or _read_texts(frame, series)
-        return found or _code_list(frame, frame.column_values(position, 0, frame.height))
-    data = frame.column_data(position)
+    place = position - len(labels)
+    if place >= 0 and isinstance(frame, NarwhalsFrame):
+        series = frame.get_series(place)
+        column = _wrap_series(frame, series)
+        return column or ListColumn(frame, frame.column_values(place, 0, frame.height))
+    data = labels[position] if place < 0 else frame.column_data(place)
     if is_instance(data, "pandas.Series") or is_instance(data, "pandas.Index"):
-        return _read_pandas(frame, data)
-    if is_instance(data, "numpy.ndarray") and data.dtype.kind in _KINDS:
-        return ArrayColumn(data, None, _KINDS[data.dtype.kind])
-    return _code_list(frame, data if isinstance(data, list) else list(data))
+        ordered = list(data.dtype.categories) if getattr(data.dtype, "ordered", False) else None
+        column = _wrap_series(frame, *_read_pandas(data), ordered)
+        return column or ListColumn(frame, list(data))
+    if is_instance(data, "numpy.ndarray"):
+        data = list_elements(data)
+    return ListColumn(frame, data if isinstance(data, list) else list(data))
 
 
-_SAMPLE = 1_000
-"""Texts that are measured to estimate the size of all."""
-_PLAIN: tuple[tuple[frozenset[type], Kind, Any], ...] = (
-    (frozenset({bool}), "bool", False),
-    (frozenset({int, float}), "number", 0),
-)
-"""Types of Python's that numpy has, and what stands where a cell is missing."""
-_KINDS: dict[str, Kind] = {"b": "bool", "i": "number", "u": "number", "f": "number", "M": "time"}
-"""By numpy's kinds of types."""
+def _read_pandas(data: Any) -> tuple[Any, str]:
+    """Return a Series or an Index as a series of narwhals, and the name of its time zone."""
+    import narwhals.stable.v2 as narwhals  # noqa: PLC0415 - when a person filters or sorts
+
+    series = data if is_instance(data, "pandas.Series") else data.to_series()
+    dtype = getattr(series.dtype, "pyarrow_dtype", series.dtype)
+    zone = getattr(dtype, "tz", None)
+    if zone is not None:  # narwhals does not know all zones of pandas
+        series = series.dt.tz_convert("UTC")
+    if hasattr(series.dtype, "categories"):  # narwhals writes "nan" for a missing one of pandas 2
+        series = series.astype(object)
+    native = series.reset_index(drop=True)
+    return narwhals.from_native(native, series_only=True), str(zone or "")
 
 
-def _read_pandas(frame: Frame, data: Any) -> Column:
-    import numpy as np  # noqa: PLC0415 - pandas has loaded it
+def _wrap_series(
+    frame: Frame, data: Any, zone: str = "", ordered: Sequence[str] | None = None
+) -> Column | None:
+    """Return a column that narwhals reads; None if its library cannot filter or sort it."""
 
-    pandas = sys.modules["pandas"]
-    types, dtype = pandas.api.types, data.dtype
-    if types.is_datetime64_any_dtype(dtype):
-        times = pandas.DatetimeIndex(data)
-        naive = times if times.tz is None else times.tz_convert("UTC").tz_localize(None)
-        return ArrayColumn(naive.to_numpy(), None, "time", times.tz)
-    is_number = types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype)
-    if is_number and not types.is_object_dtype(dtype):
-        missing = np.asarray(data.isna())
-        plain = getattr(dtype, "numpy_dtype", None)  # of pandas' nullable types, and Arrow's
-        if plain is not None and plain.kind in "biuf":
-            keys = data.to_numpy(plain, na_value=np.nan if plain.kind == "f" else 0)
-        elif isinstance(dtype, np.dtype) or not missing.any():
-            keys = data.to_numpy()
+    def wrap() -> Column | None:
+        import narwhals.stable.v2 as narwhals  # noqa: PLC0415 - loaded with the series
+
+        series, dtype, order = data, data.dtype, ordered
+        if isinstance(dtype, (narwhals.Categorical, narwhals.Enum)):
+            order = dtype.categories if isinstance(dtype, narwhals.Enum) else order
+            dtype = data.cat.get_categories().dtype
+            series = data.cast(narwhals.String)
+            if not isinstance(dtype, narwhals.String):
+                return None
+        kind: Kind
+        if dtype.is_integer() or dtype.is_float():
+            kind = "number"
+        elif isinstance(dtype, (narwhals.Datetime, narwhals.Date)):
+            kind = "time"
+        elif isinstance(dtype, narwhals.Boolean):
+            kind = "bool"
+        elif isinstance(dtype, narwhals.String):
+            kind = "text"
         else:
-            keys = data.to_numpy("float64", na_value=np.nan)
-        is_bool = types.is_bool_dtype(dtype)
-        if keys.dtype.kind in _KINDS:
-            return ArrayColumn(keys, missing, "bool" if is_bool else "number")
-    if is_instance(dtype, "pandas.CategoricalDtype") and dtype.ordered:
-        codes = pandas.Categorical(data).codes
-        return _make_coded(frame, codes.astype(np.int32), list(dtype.categories), is_ordered=True)
-    try:
-        codes, values = pandas.factorize(data)
-    except (TypeError, NotImplementedError):  # of lists or dicts, Arrow's among them
-        return _code_list(frame, list(data))
-    return _make_coded(frame, codes.astype(np.int32), list(values))
+            return None
+        # Some types can be read and not sorted, such as Arrow's views of strings.
+        first = SeriesColumn(frame, series[:1], kind, zone, order)
+        first.sort(None, 1, descending=False)
+        first.contain("0")
+        return SeriesColumn(frame, series, kind, zone, order)
+
+    return guard(wrap, recover=lambda _error: None)
 
 
-def _read_numbers(series: Any) -> Column | None:
-    """Return a column of numbers or times; None if they are no such arrays in numpy."""
-    dtype = series.dtype
-    if not (dtype.is_numeric() or dtype.is_temporal() or str(dtype) == "Boolean"):
-        return None
-    missing = series.is_null().to_numpy()
-    zone = getattr(dtype, "time_zone", None)
-    if str(dtype) == "Boolean" and missing.any():
-        series = series.fill_null(False)
-    elif dtype.is_integer() and missing.any():
-        series = series.fill_null(0)
-    keys = run_guarded(series.to_numpy, lambda _error: None)  # polars panics for 128 bits
-    if keys is None or keys.dtype.kind not in _KINDS:
-        return None
-    if keys.dtype.kind == "f":
-        missing = None if not missing.any() else missing | (keys != keys)  # noqa: PLR0124 - NaN
-    return ArrayColumn(keys, missing, _KINDS[keys.dtype.kind], zone and _find_zone(zone))
+def _to_bools(series: Any) -> Any:
+    """Return bools of numpy from a series that may lack some."""
+    import numpy as np  # noqa: PLC0415 - when a person filters or sorts
+
+    return np.asarray(series.fill_null(False).to_numpy(), bool)
 
 
-def _read_texts(frame: Frame, series: Any) -> Column | None:
-    """Code a column of texts in Arrow, in a tenth of Python's time; None if it cannot."""
-    if not str(series.dtype).startswith(("String", "Categorical", "Enum")):
-        return None
-    coded = run_guarded(lambda: _code_in_arrow(series), lambda _error: None)  # or has no Arrow
-    if coded is None:
-        return None
-    codes, values, is_ordered = coded
-    return None if None in values else _make_coded(frame, codes, values, is_ordered=is_ordered)
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and value != value  # noqa: PLR0124
 
 
-def _code_in_arrow(series: Any) -> tuple[Any, list[Any], bool]:
-    """Return the code of each cell, -1 where it is missing, the values, and if they are ordered."""
-    import numpy as np  # noqa: PLC0415 - when a view is opened
+def _select(test: Comparison, value: Any, span: _Span) -> Any:
+    """Return whether a value is in the range of a typed one; for an array, where it is."""
+    first, last = span
+    if test == "from":
+        return value >= first
+    return value <= last if test == "to" else (value >= first) & (value <= last)
 
-    coded = series.to_arrow().dictionary_encode()
-    indices = coded.indices.cast("int32")
-    # Arrow's own ways to numpy import pandas, which takes a second.
-    (_, buffer), start = indices.buffers(), indices.offset * 4
-    codes = np.frombuffer(buffer, np.int32, len(indices), start).copy()
-    codes[series.is_null().to_numpy()] = -1
-    # Older versions of polars do not tell Arrow that an Enum is ordered.
-    is_ordered = coded.type.ordered or str(series.dtype).startswith("Enum")
-    return codes, coded.dictionary.to_pylist(), is_ordered
+
+def _add_zone(span: _Span, value: Any) -> _Span:
+    """Return moments in the zone of a column's values, unless the typed ones have another."""
+    zone = getattr(value, "tzinfo", None)
+    if zone is None or getattr(span[0], "tzinfo", None) is not None:
+        return span
+    return span[0].replace(tzinfo=zone), span[1].replace(tzinfo=zone)
 
 
 def _find_zone(name: str) -> tzinfo | None:
@@ -393,48 +499,13 @@ def _find_zone(name: str) -> tzinfo | None:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError):
         with suppress(ValueError):  # of a name that this system does not know: times are in UTC
-            return datetime.fromisoformat(f"2000-01-01T00:00{name}").tzinfo
+            return datetime.fromisoformat(f"2000-01-01T00:00{name.removeprefix('UTC')}").tzinfo
         return None
-
-
-def _code_list(frame: Frame, cells: list[Any]) -> Column:
-    """Read the cells of a list: as an array of numbers or times if all of them are.
-
-    Others are coded by their values, or by their texts if they have no hash.
-    """
-    import numpy as np  # noqa: PLC0415 - when a view is opened
-
-    are_missing = frame.find_missing(cells)
-    types = {type(cell) for cell, no in zip(cells, are_missing, strict=True) if not no}
-    for same, kind, stand_in in _PLAIN:
-        if types and types <= same:
-            filled = [stand_in if no else cell for cell, no in zip(cells, are_missing, strict=True)]
-            keys = np.array(filled)
-            if keys.dtype.kind in _KINDS:  # not of ints beyond 64 bits
-                return ArrayColumn(keys, np.array(are_missing, bool), kind)
-    found: dict[Any, int] = {}
-    try:
-        pairs = zip(cells, are_missing, strict=True)
-        codes = [
-            -1 if no else found.setdefault((type(cell), cell), len(found)) for cell, no in pairs
-        ]
-        values = [value for _, value in found]
-    except TypeError:
-        found.clear()
-        texts = zip(frame.format_column(cells), are_missing, strict=True)
-        codes = [-1 if no else found.setdefault(str(text), len(found)) for text, no in texts]
-        values = list(found)
-        return CodedColumn(np.array(codes, np.int32), values, values)
-    return _make_coded(frame, np.array(codes, np.int32), values)
 
 
 def _refuse(text: str, needed: str) -> InvalidQuery:
     return InvalidQuery(f"{text!r} is not {needed}.")
 
 
-def _make_coded(frame: Frame, codes: Any, values: list[Any], *, is_ordered: bool = False) -> Column:
-    texts = values
-    if any(type(value) is not str for value in values):
-        texts = list(map(str, frame.format_column(values)))
-    # Otherwise texts as a whole: a cell shows the beginning.
-    return CodedColumn(codes, values, texts, is_ordered=is_ordered)
+def _refuse_range() -> InvalidQuery:
+    return InvalidQuery("Only columns of numbers, dates and times of day have ranges.")

@@ -14,6 +14,8 @@ MAX_ROWS = 200
 """Rows of one page."""
 MAX_SHOWN_COLUMNS = 60
 """Columns of one page; a view of a wider table turns columns like pages."""
+MAX_LISTED_COLUMNS = 500
+"""Columns that are listed for a person to choose from; a text finds others."""
 
 _Position: TypeAlias = Annotated[int, Meta(ge=0, lt=2**31)]
 _Text: TypeAlias = Annotated[str, Meta(max_length=200)]
@@ -62,14 +64,21 @@ class SummaryQuery(_Query, frozen=True, tag="summary"):
     rows: Rows = Rows()
 
 
-_DECODER = json.Decoder(PageQuery | SummaryQuery)
+class ColumnsQuery(_Query, frozen=True, tag="columns"):
+    """Asks for the names of columns, for a person to choose from."""
+
+    find: _Text = ""
+    """A text that the names contain; empty for the first columns."""
+
+
+_DECODER = json.Decoder(PageQuery | SummaryQuery | ColumnsQuery)
 
 
 class InvalidQuery(ValueError):
     """A query that cannot be answered; its text is for the view's person."""
 
 
-def read_query(text: str) -> PageQuery | SummaryQuery:
+def read_query(text: str) -> PageQuery | SummaryQuery | ColumnsQuery:
     """Read the query of a view; an empty one asks for the first page.
 
     Raises:
@@ -80,7 +89,7 @@ def read_query(text: str) -> PageQuery | SummaryQuery:
     if len(text) > MAX_QUERY:
         raise InvalidQuery(f"The query has {len(text):,} characters; at most {MAX_QUERY:,} fit.")
     try:
-        query: PageQuery | SummaryQuery = _DECODER.decode(text)
+        query: PageQuery | SummaryQuery | ColumnsQuery = _DECODER.decode(text)
     except (DecodeError, UnicodeEncodeError) as error:
         raise InvalidQuery(f"The query cannot be read: {error}.") from None
     return query

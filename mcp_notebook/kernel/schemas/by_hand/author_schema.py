@@ -8,9 +8,9 @@ function's default.
 """
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from msgspec import Struct
@@ -29,10 +29,11 @@ from mcp_notebook.kernel.schemas.parameters.sent_arguments import (
     read_json_texts,
     refuse_infinite,
 )
-from mcp_notebook.kernel.schemas.schema_words import describe_schema
+from mcp_notebook.kernel.schemas.schema_words import describe_schema, find_part
 from mcp_notebook.kernel.schemas.secrets import list_secrets, scrub
 from mcp_notebook.kernel.schemas.validation_messages import (
     MAX_LINES,
+    describe_rule,
     describe_sent,
     explain_arguments,
     explain_unknown,
@@ -44,12 +45,6 @@ from mcp_notebook.kernel.schemas.validation_messages import (
 )
 from mcp_notebook.text.redaction import MASK, redact_arguments
 
-_EXPLAINED = frozenset(
-    {"type", "const", "enum", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
-    | {"multipleOf", "minLength", "maxLength", "pattern", "minItems", "maxItems", "format"}
-)
-"""Keywords that the description of a schema explains."""
-_NAMED_FORMATS = frozenset({"email", "ipv4", "ipv6", "uuid"})
 _EXTRA = frozenset({"additionalProperties", "unevaluatedProperties"})
 _COMBINED = frozenset({"allOf", "anyOf", "oneOf", "if", "$ref", "$dynamicRef", "dependentSchemas"})
 _MAX_STEPS = 10_000
@@ -123,9 +118,11 @@ class AuthorSchema:
         if not errors:
             return []
         visible = redact_arguments(self.input_schema, arguments)
-        every = _explain_errors(errors, _Refusal(self.input_schema, visible))
+        refusal = _Refusal(self.input_schema, visible)
+        every = chain.from_iterable(_explain_error(error, refusal) for error in errors)
         secrets = list_secrets(self.input_schema, arguments)
-        return [scrub(line, secrets) for line in islice(every, MAX_LINES + 1)]
+        lines = dict.fromkeys(islice(every, _MAX_ERRORS))
+        return [scrub(line, secrets) for line in islice(lines, MAX_LINES + 1)]
 
     def _find_errors(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], list[Any]]:
         """Return the arguments, with JSON in strings parsed if necessary, and the other errors."""
@@ -180,20 +177,16 @@ def read_author_schema(
 def _check_fit(handler: Handler, schema: Mapping[str, Any], tool: str) -> None:
     offered = [name for name, item in schema.get("properties", {}).items() if item is not False]
     for name in offered:
+        reason = None
         if name in handler.injected:
+            reason = "is the handler's parameter for the `Context`"
+        elif name in handler.hidden:
+            reason = "is `Hidden`"
+        elif handler.argument_names is not None and name not in handler.argument_names:
+            reason = "the handler has no parameter for"
+        if reason is not None:
             raise DefinitionError(
-                f"`{tool}`: `input_schema` offers `{name}`, which is the handler's parameter for "
-                "the `Context`: give one of them another name."
-            )
-        if name in handler.hidden:
-            raise DefinitionError(
-                f"`{tool}`: `input_schema` offers `{name}`, which is `Hidden`: leave it out of one "
-                "of them."
-            )
-        if handler.argument_names is not None and name not in handler.argument_names:
-            raise DefinitionError(
-                f"`{tool}`: `input_schema` offers `{name}`, which the handler has no parameter "
-                f"for: add `{name}`, or `**kwargs`, to the handler."
+                f"`{tool}`: `input_schema` offers `{name}`, which {reason}: change one of them."
             )
     if _COMBINED & schema.keys():
         return  # these may require it
@@ -216,18 +209,9 @@ class _Refusal(Struct, frozen=True):
     """The arguments without secrets."""
 
 
-def _explain_errors(errors: Iterable[Any], refusal: _Refusal) -> Iterator[str]:
-    earlier_lines = set()
-    for error in errors:
-        for line in _explain_error(error, refusal):
-            if line not in earlier_lines:
-                earlier_lines.add(line)
-                yield line
-
-
 def _explain_error(error: Any, refusal: _Refusal) -> Iterator[str]:
     path, root = tuple(error.absolute_path), refusal.schema
-    keyword, value, schema = error.validator, error.instance, error.schema
+    keyword, value = error.validator, error.instance
     visible = get_part(refusal.visible, path)
     came = f"{format_path(path)}: {describe_sent(visible, value)}"
     if "propertyNames" in error.absolute_schema_path:
@@ -235,46 +219,20 @@ def _explain_error(error: Any, refusal: _Refusal) -> Iterator[str]:
         came = f"{format_path(path)}: got the key {name}"
     if misses_container(error) and visible != MASK and (broken := find_json_error(value)):
         came = f"{came}; {broken}"
-    if schema is False:
+    if error.schema is False:
         extra = set(list(error.absolute_schema_path)[-1:]) & _EXTRA
         yield explain_unknown(path, root) if extra else f"{came}; not allowed here."
     elif keyword == "required":
-        yield from (
-            _describe_missing((*path, name), root) for name in schema[keyword] if name not in value
-        )
-    elif keyword == "dependentRequired":
-        yield from _explain_dependents(path, schema[keyword], value)
+        for name in error.validator_value:
+            if name not in value:
+                missing = (*path, name)
+                allowed = describe_schema(find_part(missing, root), root)
+                yield f"{format_path(missing)}: missing; allowed: {allowed}."
     elif keyword in ("anyOf", "oneOf"):
-        yield (
-            f"{came}; {_describe_branches(error, refusal)}."
-            if path
-            else f"arguments: {_describe_branches(error, refusal)}."
-        )
-    elif keyword in _EXPLAINED:
-        yield f"{came}; allowed: {describe_schema(schema, root)}{_name_format(schema)}."
+        reason = _describe_branches(error, refusal)
+        yield f"{came}; {reason}." if path else f"arguments: {reason}."
     else:
-        reason = f"`{keyword}` refuses it" if visible == MASK else _describe_keyword(error)
-        yield f"{came}; {shorten_message(reason)}."
-
-
-def _describe_missing(path: tuple[int | str, ...], root: Mapping[str, Any]) -> str:
-    allowed = describe_schema(_find_property(path, root), root)
-    return f"{format_path(path)}: missing; allowed: {allowed}."
-
-
-def _explain_dependents(
-    path: tuple[int | str, ...], needs: Mapping[str, Any], value: Mapping[str, Any]
-) -> Iterator[str]:
-    for name, others in needs.items():
-        for other in others if name in value else ():
-            if other not in value:
-                yield f"{format_path((*path, other))}: missing; {format_value(name)} needs it."
-
-
-def _find_property(path: tuple[int | str, ...], root: Mapping[str, Any]) -> Any:
-    if len(path) > 1:
-        return True
-    return root.get("properties", {}).get(path[0], True)
+        yield f"{came}; {describe_rule(error, root)}."
 
 
 def _describe_branches(error: Any, refusal: _Refusal) -> str:
@@ -284,31 +242,12 @@ def _describe_branches(error: Any, refusal: _Refusal) -> str:
         return f"it matches several of the {len(options)} alternatives, but may match only one"
     if all(isinstance(option, dict) and _is_plain(option) for option in options):
         return f"allowed: {describe_schema({'anyOf': options}, refusal.schema)}"
-    reasons: dict[Any, str] = {}
-    for cause in error.context:
-        branch = cause.schema_path[0] if cause.schema_path else len(reasons)
-        line = next(_explain_error(cause, refusal), "")
-        reasons.setdefault(branch, line.removesuffix("."))
-    listed = list(dict.fromkeys(filter(None, reasons.values())))
+    first = {cause.schema_path[0]: cause for cause in reversed(error.context) if cause.schema_path}
+    lines = {next(_explain_error(cause, refusal)): None for _, cause in sorted(first.items())}
+    listed = [line.removesuffix(".") for line in lines]
     rest = "; or ..." if len(listed) > _MAX_BRANCHES else ""
     return f"correct one of these: {'; or '.join(listed[:_MAX_BRANCHES])}{rest}"
 
 
 def _is_plain(schema: Mapping[str, Any]) -> bool:
     return bool({"type", "const", "enum"} & schema.keys()) and schema.get("type") != "object"
-
-
-def _name_format(schema: Mapping[str, Any]) -> str:
-    name = schema.get("format")
-    return f" ({name})" if name in _NAMED_FORMATS else ""
-
-
-def _describe_keyword(error: Any) -> str:
-    words = {
-        "not": "the schema excludes it",
-        "uniqueItems": "items must be unique",
-        "minProperties": f"at least {error.validator_value} keys",
-        "maxProperties": f"at most {error.validator_value} keys",
-        "contains": f"no item matches {format_value(error.validator_value)}",
-    }
-    return words.get(error.validator) or str(error.message)

@@ -6,6 +6,7 @@ slow to import. Nothing is ever fetched: all references must point into the sche
 
 import json
 from collections.abc import Iterable, Mapping
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from jsonschema import Draft202012Validator
@@ -22,8 +23,6 @@ from mcp_notebook.kernel.schemas.by_hand.jsonschema_validator import (
 )
 from mcp_notebook.kernel.schemas.validation_messages import format_value, shorten_message
 
-MAX_SCHEMA = 1_000_000
-"""Characters of JSON that a schema may have: every client reads it in every list of tools."""
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _IN_PLACE = ("not", "if", "then", "else")
 """Keywords whose schema applies to the same value; also `LISTS_IN_PLACE`, and references."""
@@ -53,20 +52,13 @@ def check_schema(
         text = json.dumps(dict(schema), allow_nan=False, ensure_ascii=False)
         text.encode()  # a lone surrogate cannot be sent
         plain: dict[str, Any] = json.loads(text)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise wrong(_describe_json_error(error)) from None
-    if len(text) > MAX_SCHEMA:
-        raise wrong(
-            f"has {len(text)} characters of JSON, but the limit is {MAX_SCHEMA}: shorten it."
-        )
-    if of_arguments and plain.get("type") != "object":
-        raise wrong(
-            'is the schema of all arguments together: write `"type": "object"` at its top, and the '
-            'arguments under `"properties"`.'
-        )
-    if str(plain.get("$schema", _DIALECT)).removesuffix("#") != _DIALECT:
-        raise wrong(f'is JSON Schema 2020-12: `"$schema"` is {_DIALECT!r}, or left out.')
-    try:
+        if of_arguments and plain.get("type") != "object":
+            raise wrong(
+                'is the schema of all arguments together: write `"type": "object"` at its top, and '
+                'the arguments under `"properties"`.'
+            )
+        if str(plain.get("$schema", _DIALECT)).removesuffix("#") != _DIALECT:
+            raise wrong(f'is JSON Schema 2020-12: `"$schema"` is {_DIALECT!r}, or left out.')
         _check_deep(plain)
     except SchemaError as error:
         place = "/".join(map(str, error.absolute_path))
@@ -78,13 +70,10 @@ def check_schema(
         raise wrong(str(error)) from None
     except RecursionError:
         raise wrong("is nested too deeply: make it flatter.") from None
+    except (TypeError, ValueError) as error:
+        reason = shorten_message(str(error))
+        raise wrong(f"is not valid JSON ({reason}): use only values that JSON has.") from None
     return plain
-
-
-def _describe_json_error(error: Exception) -> str:
-    if isinstance(error, RecursionError):
-        return "is nested too deeply: make it flatter."
-    return f"is not valid JSON ({shorten_message(str(error))}): use only values that JSON has."
 
 
 # -- all schemas within a schema -------------------------------------------------------------------
@@ -105,27 +94,31 @@ def _check_deep(schema: dict[str, Any]) -> None:
     resolver = Registry().with_resource("", root).resolver("")
     left: list[tuple[Any, Any]] = [(root, resolver)]
     _check_metaschema(schema)
-    subschemas: dict[int, list[Any]] = {}
+    in_place: dict[int, list[int]] = {}
     while left:
         resource, around = left.pop()
         contents = resource.contents
-        if isinstance(contents, bool) or id(contents) in subschemas:
+        if isinstance(contents, bool) or id(contents) in in_place:
             continue
         here = around.in_subresource(resource)
         targets = [_resolve_reference(contents[key], here) for key in REFERENCES if key in contents]
-        subschemas[id(contents)] = [
-            *_list_in_place(contents),
-            *(target.contents for target in targets),
-        ]
+        parts = [*_list_in_place(contents), *(target.contents for target in targets)]
+        in_place[id(contents)] = [id(part) for part in parts if isinstance(part, dict)]
         if "$schema" in contents and contents is not schema:
             raise _NotUsableError('has a `"$schema"` below its top level: remove it.')
         _check_patterns(contents)
         left += [(part, here) for part in resource.subresources()]
         for target in targets:
-            if id(target.contents) not in subschemas:
+            if id(target.contents) not in in_place:
                 _check_metaschema(target.contents)  # it may be outside of all schema keywords
                 left.append((DRAFT202012.create_resource(target.contents), target.resolver))
-    _refuse_cycles(schema, subschemas)
+    try:
+        TopologicalSorter(in_place).prepare()
+    except CycleError:
+        raise _NotUsableError(
+            "refers to itself for the same value, so that a validation would never end: put the "
+            'reference below `"properties"` or `"items"`.'
+        ) from None
 
 
 def _check_metaschema(schema: Any) -> None:
@@ -135,21 +128,14 @@ def _check_metaschema(schema: Any) -> None:
 
 
 def _resolve_reference(reference: str, resolver: Any) -> Any:
-    if not reference.startswith("#"):
-        raise _NotUsableError(
-            f"refers to {format_value(reference)}: nothing is fetched, so put that schema under "
-            '`"$defs"` and refer to it as "#/$defs/...".'
-        )
     try:
-        target = resolver.lookup(reference)
-    except (Unresolvable, ValueError) as error:
+        target = resolver.lookup(reference) if reference.startswith("#") else None
+    except (Unresolvable, ValueError):
+        target = None
+    if target is None or not isinstance(target.contents, dict | bool):
         raise _NotUsableError(
-            f"refers to {format_value(reference)}, which it does not contain: add it, or correct "
-            "the reference."
-        ) from error
-    if not isinstance(target.contents, dict | bool):
-        raise _NotUsableError(
-            f"refers to {format_value(reference)}, which is not a schema: correct it."
+            f"refers to {format_value(reference)}, which is not a schema within it: nothing is "
+            'fetched, so put that schema under `"$defs"` and refer to it as "#/$defs/...".'
         )
     return target
 
@@ -168,42 +154,7 @@ def _check_patterns(schema: Mapping[str, Any]) -> None:
             compile_pattern(pattern)
         except Exception as error:
             reason = shorten_message(str(error).rpartition("error: ")[2] or str(error))
-            step = (
-                "match it in the handler, since this engine leaves out what could run forever"
-                if "support" in reason
-                else "correct it"
-            )
             raise _NotUsableError(
                 f"has the regular expression {format_value(pattern)}, which cannot be used "
-                f"({reason}): {step}."
+                f"({reason}): correct it, or match it in the handler."
             ) from error
-
-
-def _refuse_cycles(root: Any, subschemas: Mapping[int, list[Any]]) -> None:
-    """Refuse a schema that refers to itself for the same value."""
-    done: set[int] = set()
-    path: set[int] = set()
-
-    def visit(schema: Any) -> None:
-        key = id(schema)
-        if key in path:
-            raise _NotUsableError(
-                "refers to itself for the same value, so that a validation would never end: put "
-                'the reference below `"properties"` or `"items"`.'
-            )
-        if key in done:
-            return
-        path.add(key)
-        for part in subschemas.get(key, ()):
-            visit(part)
-        path.remove(key)
-        done.add(key)
-
-    visit(root)
-    for key in subschemas:
-        if key not in done:
-            path.add(key)
-            for part in subschemas[key]:
-                visit(part)
-            path.remove(key)
-            done.add(key)

@@ -25,7 +25,7 @@ from mcp_notebook.text.wording import count
 
 MAX_WHOLE = 20
 """Factor of the size limit up to which a result is converted in order to send a part of it."""
-RETURN_LESS = "return less, or declare the tool with `output_schema=False` (`--no-output-schema`)"
+RETURN_LESS = "return less, raise the limit, or remove the tool's `output_schema`"
 _MAX_CUTS = 50
 _MARK = 100
 """Additional characters to cut from a string, for the mark in its place."""
@@ -55,7 +55,10 @@ class Cut(Struct, frozen=True):
 
 
 def take_first(value: Any, most: int) -> Any:
-    """Return the first items of a longer list or table; any other value unchanged."""
+    """Return the first items of a longer list, mapping or table; any other value unchanged."""
+    if isinstance(value, collections.abc.Mapping):
+        is_long = len(value) > most
+        return {key: value[key] for key in islice(value, most)} if is_long else value
     if type(value) in (list, tuple, range):
         return value[:most] if len(value) > most else value
     if is_instance(value, "pandas.DataFrame") or is_instance(value, "pandas.Series"):
@@ -65,6 +68,11 @@ def take_first(value: Any, most: int) -> Any:
     if is_instance(value, "polars.DataFrame") or is_instance(value, "polars.Series"):
         return value.head(most)
     return value.slice(0, most) if is_instance(value, "pyarrow.Table") else value
+
+
+def count_chars(data: Any) -> int:
+    """Return how many characters of JSON a JSON value has."""
+    return len(_write_json(data))
 
 
 def shorten_data(data: Any, max_chars: int) -> tuple[Any, list[Cut]]:
@@ -80,13 +88,13 @@ def shorten_data(data: Any, max_chars: int) -> tuple[Any, list[Cut]]:
         ResultTooLarge: Cutting lists, mappings and strings is not enough.
     """
     cuts: list[Cut] = []
-    size = whole = len(_write_json(data))
+    size = whole = count_chars(data)
     while size > max_chars:
         data, more = _cut_largest(data, size - max_chars, ())
         cuts += more
         if not more or len(cuts) > _MAX_CUTS or not all(cut.kept for cut in more):
             raise make_size_error(f"{whole:,} characters of JSON", max_chars, RETURN_LESS)
-        size = len(_write_json(data))
+        size = count_chars(data)
     return data, _join_cuts(cuts)
 
 
@@ -209,7 +217,7 @@ def make_size_error(size: str, max_chars: int, to_do: str) -> ResultTooLarge:
     """
     return ResultTooLarge(
         f"The result is too large to be sent as data: {size}, at most {max_chars:,} characters "
-        f"are allowed (the limit max_structured_chars): {to_do}."
+        f"are allowed (the limit max_result_chars): {to_do}."
     )
 
 

@@ -3,9 +3,8 @@
 Runs in the user's kernel: `make_output_schema` at definition, on the thread that declares the tool;
 `OutputSchema` wherever a call ran. It is immutable, so that calls on several threads share it.
 
-The root can have any type: the bridge wraps roots other than objects for clients of older protocol
-versions. A result that does not match becomes an error. If a result is too large, a part that
-matches is sent, if there is one.
+A result that does not match becomes an error. If a result is too large, a part that matches is
+sent, if there is one.
 """
 
 import functools
@@ -30,26 +29,26 @@ from mcp_notebook.kernel.schemas.output.data_limit import (
     check_parts,
     check_size,
     convert_plain_data,
+    count_chars,
     make_size_error,
     shorten_data,
     take_first,
 )
+from mcp_notebook.kernel.schemas.output.published_schema import is_at_root
 from mcp_notebook.kernel.schemas.output.return_types import (
     ReturnType,
-    describes_data,
     read_return_type,
     translate_annotation,
 )
 from mcp_notebook.kernel.schemas.parameters.callables import (
     NO_ANNOTATION,
-    is_notebook_code,
     read_return_annotation,
 )
 from mcp_notebook.kernel.schemas.recursion import has_id
-from mcp_notebook.kernel.schemas.schema_words import describe_schema
 from mcp_notebook.kernel.schemas.tables.columns import find_columns
 from mcp_notebook.kernel.schemas.validation_messages import (
     MAX_LINES,
+    describe_rule,
     explain_value,
     format_place,
     format_value,
@@ -61,15 +60,13 @@ _ROOT = "result"
 """The name of the value itself in error messages."""
 MAX_PLACES = 5
 """Mismatches that an error message lists."""
-_MAX_EXACT = 2**63
-"""Smaller numbers need no conversion; infinities and NaN are not smaller."""
-_EXACT_CHARS = 50
-"""Characters of JSON that such a number has at most."""
 Schema = dict[str, Any]
-_TO_DO = (
-    "The tool's author can correct what it returns or its {}, or declare it with "
-    "`validate_output=False` (`--no-validate-output`)."
-)
+_TO_DO = "The tool's author can correct what it returns or its {}."
+
+
+_FEW = 1_000
+"""Items of a long value that are converted first; more if they are fewer characters than may be
+sent."""
 
 
 @dataclass(frozen=True)
@@ -77,13 +74,9 @@ class OutputSchema:
     """The structured results of a tool: their schema, and the conversion to it."""
 
     schema: dict[str, Any]
-    """JSON Schema 2020-12, as published since MCP 2026-07-28."""
-    validates: bool = True
-    """Whether results that do not match are refused."""
+    """JSON Schema 2020-12 of the data; `published_schema` makes that which clients get."""
     _returns: ReturnType | None = field(default=None, repr=False, compare=False)
     """The return annotation; None if the author wrote the schema."""
-    _exact_type: type[int | float] | None = field(default=None, repr=False, compare=False)
-    """See `ReturnType.exact_type`."""
 
     def convert(self, value: Any, max_chars: int) -> Any:
         """Return a result's structured content.
@@ -95,9 +88,6 @@ class OutputSchema:
         Raises:
             InvalidResult: It does not match, is too large, or cannot be converted.
         """
-        is_exact = type(value) is self._exact_type and -_MAX_EXACT < value < _MAX_EXACT
-        if is_exact and max_chars >= _EXACT_CHARS:
-            return value
         check_parts(value, max_chars, RETURN_LESS)
         structured = self._convert_value(value, max_chars)
         check_size(structured, max_chars, RETURN_LESS)
@@ -115,10 +105,15 @@ class OutputSchema:
         Raises:
             InvalidResult: No part of it matches the schema, or it cannot be converted.
         """
-        part = take_first(value, max_chars)  # each item takes at least one character
-        most = max_chars * MAX_WHOLE
-        check_parts(part, most, RETURN_LESS)
-        structured, cuts = shorten_data(self._convert_value(part, most), max_chars)
+        most, items = max_chars * MAX_WHOLE, _FEW
+        while True:  # each try takes a fourth of the time of the next
+            part = take_first(value, items)
+            check_parts(part, most, RETURN_LESS)
+            converted = self._convert_value(part, most)
+            if part is value or items >= max_chars or count_chars(converted) > max_chars:
+                break
+            items *= 4
+        structured, cuts = shorten_data(converted, max_chars)
         self._compare(structured)
         if part is not value and cuts and not cuts[0].path:
             cuts[0] = structs.replace(cuts[0], total=len(value))
@@ -131,7 +126,7 @@ class OutputSchema:
 
     @property
     def _is_compared(self) -> bool:
-        return self.validates and not (self._returns is not None and self._returns.is_proven)
+        return self._returns is None or not self._returns.is_proven
 
     @functools.cached_property
     def comparison(self) -> Any:
@@ -139,9 +134,9 @@ class OutputSchema:
         return _make_comparison(self.schema)
 
     @functools.cached_property
-    def is_object(self) -> bool:
-        """Whether structured content is an object by its schema, as older versions of MCP need."""
-        return self.schema.get("type") == "object"
+    def is_at_root(self) -> bool:
+        """Whether the data stands at the root of the structured content."""
+        return is_at_root(self.schema)
 
     @property
     def can_be_none(self) -> bool:
@@ -158,12 +153,7 @@ class OutputSchema:
         try:
             return self._returns.convert(value)
         except Exception as error:  # noqa: BLE001 - validators and serializers are the author's code
-            if self.validates:
-                raise self._explain(error, value, max_chars) from None
-        try:
-            return self._returns.dump(value)
-        except Exception:  # noqa: BLE001 - as above
-            return convert_plain_data(value, max_chars, RETURN_LESS)
+            raise self._explain(error, value, max_chars) from None
 
     def _compare(self, structured: Any) -> None:
         try:
@@ -204,34 +194,31 @@ def make_output_schema(
     function: Callable[..., Any],
     name: str,
     *,
-    schema: bool | Mapping[str, Any] | None = None,
-    validates: bool = True,
-) -> tuple[OutputSchema | None, tuple[str, ...]]:
-    """Return a tool's output schema, if it has one, and hints for its author.
+    schema: bool | Mapping[str, Any],
+) -> OutputSchema | None:
+    """Return a tool's output schema, if its author asks for one.
 
     Args:
         function: The tool's function.
         name: The tool's name.
-        schema: The author's own; True: derive it from any return annotation; False: none; None:
-            derive it if the return annotation describes data.
-        validates: Whether results that do not match are refused.
+        schema: The author's own; True: derive it from the return annotation; False: none.
 
     Raises:
         DefinitionError: The author's schema is invalid, or cannot be derived.
     """
     if schema is False:
-        return None, ()
+        return None
     if isinstance(schema, Mapping):
-        return _read_author_schema(schema, name, validates=validates), ()
-    if schema is not None and schema is not True:
+        return _read_author_schema(schema, name)
+    if schema is not True:
         raise DefinitionError(
             f"`{name}`: `output_schema` is a JSON Schema (a dict), True or False, not "
             f"{format_value(schema)}."
         )
-    return _derive(function, name, is_requested=schema is True, validates=validates)
+    return _derive(function, name)
 
 
-def _read_author_schema(schema: Mapping[str, Any], name: str, *, validates: bool) -> OutputSchema:
+def _read_author_schema(schema: Mapping[str, Any], name: str) -> OutputSchema:
     from mcp_notebook.kernel.schemas.by_hand import schema_check  # noqa: PLC0415 - slow to load
 
     plain = schema_check.check_schema(schema, name, "output_schema", of_arguments=False)
@@ -242,54 +229,41 @@ def _read_author_schema(schema: Mapping[str, Any], name: str, *, validates: bool
             f"`{name}`: `output_schema` has an `$id` inside: remove it, and refer to "
             '`"$defs"` by "#/$defs/...".'
         )
-    return OutputSchema(inline_root(plain), validates)
+    return OutputSchema(inline_root(plain))
 
 
-def _derive(
-    function: Callable[..., Any], name: str, *, is_requested: bool, validates: bool
-) -> tuple[OutputSchema | None, tuple[str, ...]]:
-    """Return the schema of the return annotation, if it has one."""
+def _derive(function: Callable[..., Any], name: str) -> OutputSchema:
+    """Return the schema of the return annotation."""
     try:
-        returns = _read_returns(function, is_requested=is_requested)
+        returns = _read_returns(function)
         root = inline_root({} if returns is None else returns.schema)
     except Exception as error:
         # A hint that is a string is code of the author's, and so may be a type's own schema.
-        if is_requested:
-            raise DefinitionError(
-                f"`{name}`: its return annotation cannot be expressed as a JSON Schema "
-                f"({_shorten_reason(error)}): change it, or give the schema, "
-                "`output_schema={...}`."
-            ) from error
-        if isinstance(error, NameError) and is_notebook_code(function):
-            note = f"The return annotation uses `{error.name}`, which is not defined: results "
-            return None, (f"{note}have no output schema.",)
-        return None, ()
-    if returns is not None:
-        if validates and not returns.is_proven:
-            _load_validator_early()
-        return OutputSchema(root, validates, returns, returns.exact_type), ()
-    if is_requested:
+        raise DefinitionError(
+            f"`{name}`: its return annotation cannot be expressed as a JSON Schema "
+            f"({_shorten_reason(error)}): change it, or give the schema, "
+            "`output_schema={...}`."
+        ) from error
+    if returns is None:
         raise DefinitionError(
             f"`{name}`: `output_schema=True` needs a return annotation that describes data: write, "
             "for example, `-> dict[str, float]`, or give the schema, `output_schema={...}`."
         )
-    return None, ()
+    if not returns.is_proven:
+        _load_validator_early()
+    return OutputSchema(root, returns)
 
 
-def _read_returns(function: Callable[..., Any], *, is_requested: bool) -> ReturnType | None:
-    """Read the return annotation; None if it is missing or does not describe data.
+def _read_returns(function: Callable[..., Any]) -> ReturnType | None:
+    """Read the return annotation; None if it is missing.
 
     Raises:
         Exception: It cannot be read, or is not a JSON Schema.
     """
     annotation = read_return_annotation(function)
     if (columns := find_columns(annotation)) is not None:
-        # As for any table, only on request.
-        annotation = list[columns.make_row_type()] if is_requested else NO_ANNOTATION  # type: ignore[misc]
-    elif is_requested:
-        annotation = translate_annotation(annotation)
-    elif not describes_data(annotation):
-        return None
+        annotation = list[columns.make_row_type()]  # type: ignore[misc]
+    annotation = translate_annotation(annotation)
     if annotation is NO_ANNOTATION:
         return None
     returns = read_return_type(annotation)
@@ -368,23 +342,15 @@ def _describe_mismatch(error: Any, path: list[str | int], root: Schema) -> str:
         missing = [key for key in error.validator_value if key not in error.instance]
         listed = ", ".join(map(repr, missing[:MAX_LINES]))
         return f"{name}: {listed} missing"
-    part = error.schema if isinstance(error.schema, dict) else {}
     came = f"got {format_value(error.instance)} ({name_json_type(error.instance)})"
-    if error.validator in ("type", "enum", "const", "minimum", "maximum", "anyOf", "oneOf"):
-        return f"{name}: {came}; allowed: {describe_schema(part, root)}"
-    # jsonschema's message begins with the whole value, however long.
-    limit = format_value(error.validator_value)
-    return f"{name}: {came}; its schema says `{error.validator}`: {limit}"
+    return f"{name}: {came}; {describe_rule(error, root)}"
 
 
 # -- the root --------------------------------------------------------------------------------------
 
 
 def inline_root(schema: Schema) -> Schema:
-    """Return a schema whose root is not only a reference, as that of a recursive model is.
-
-    If the target is an object, clients of all protocol versions get it unwrapped.
-    """
+    """Return a schema whose root is not only a reference, as that of a recursive model is."""
     reference = schema.get("$ref")
     if not isinstance(reference, str) or not reference.startswith("#/$defs/"):
         return schema

@@ -6,16 +6,7 @@ is immutable, so that calls on several threads share it.
 More is accepted than by pydantic: scalars of numpy and pandas, arrays as lists, a Series as a list
 or a dict, a table as a list of rows, keys that are not text. NaN and infinity become null, and the
 schema of each number allows null: the mean of an empty column is a valid result. Parts annotated
-with ``Any`` are converted by `kernel.safe.to_json`.
-
-By default, a tool has structured results if its annotation is one of these:
-
-- models, dataclasses, TypedDict, named tuples; lists, tuples and sets with an item type; dicts;
-  numbers, bool, dates, Decimal, UUID; Literal and Enum; unions of these;
-- but not ``str`` (a model reads the text already), ``bytes``, None, Any, a bare ``list`` (it may
-  hold pictures, and many clients show a model the data instead of the content), iterators,
-  displayed values (figures, pictures, tables, files, content blocks, `content.Result`), and types
-  unknown to pydantic.
+with ``Any`` are converted by `kernel.safe.to_json`. Fields with ``repr=False`` are left out.
 """
 
 import collections.abc
@@ -25,12 +16,11 @@ import math
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import Enum, Flag
-from pathlib import Path, PurePath
-from typing import Annotated, Any, NoReturn, TypeVar, Union, cast, get_args, get_origin
+from enum import Flag
+from pathlib import PurePath
+from typing import Annotated, Any, Union, cast, get_args, get_origin
 from uuid import UUID
 
-import typing_extensions
 from pydantic import BaseModel, TypeAdapter
 from pydantic_core import PydanticCustomError, SchemaSerializer, SchemaValidator, core_schema
 from typing_extensions import is_typeddict
@@ -38,7 +28,13 @@ from typing_extensions import is_typeddict
 from mcp_notebook.content import Audio, Image, Message, Resource, ResourceLink, Result, Text
 from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.moments import format_nanoseconds
-from mcp_notebook.kernel.safe.stand_ins import is_record, name_parts
+from mcp_notebook.kernel.safe.stand_ins import (
+    find_hidden_names,
+    has_names_only,
+    is_record,
+    name_parts,
+    read_member,
+)
 from mcp_notebook.kernel.safe.tabular_data import (
     is_missing,
     is_pandas_text,
@@ -51,7 +47,6 @@ from mcp_notebook.kernel.safe.tabular_data import (
 from mcp_notebook.kernel.safe.text import encode_bytes, replace_surrogates, safe_repr
 from mcp_notebook.kernel.safe.to_json import to_structured
 from mcp_notebook.kernel.schemas.annotations import is_alias
-from mcp_notebook.kernel.schemas.parameters.callables import NO_ANNOTATION
 from mcp_notebook.kernel.schemas.pydantic_core_schemas import build_alone, rewrite, walk_schemas
 from mcp_notebook.kernel.schemas.pydantic_json_schemas import SchemaGenerator, drop_infinite
 
@@ -62,7 +57,6 @@ _SCALARS = frozenset(
 )
 _MOMENTS = frozenset({"date", "datetime", "time", "timedelta"})
 _PLAIN = frozenset({int, float, bool, str})
-_EXACT: tuple[type[int | float], ...] = (int, float, bool)
 _LISTS = frozenset({"list", "tuple", "set", "frozenset", "generator"})
 _CUSTOM_SCHEMA = ("pydantic_js_annotation_functions", "pydantic_js_extra", "pydantic_js_updates")
 _INSTANCES = frozenset({"model", "dataclass"})
@@ -82,8 +76,6 @@ class ReturnType:
     """Whether results of `convert` always match `schema`, so that no check is needed."""
     _validator: SchemaValidator = field(repr=False, compare=False)
     _serializer: SchemaSerializer = field(repr=False, compare=False)
-    exact_type: type[int | float] | None = None
-    """`convert` returns the finite values of exactly this type as they are."""
 
     def convert(self, value: Any) -> Any:
         """Return the JSON value.
@@ -112,7 +104,7 @@ def read_return_type(annotation: Any) -> ReturnType:
     Raises:
         Exception: pydantic has no schema for it, or whatever code of the author's raises.
     """
-    core: Any = TypeAdapter(annotation).core_schema
+    core: Any = _leave_out_hidden(TypeAdapter(annotation).core_schema)
     schema = _ReturnSchema(by_alias=True).generate(core, mode="serialization")
     schema.pop("title", None)
     proven = not any(map(_is_custom, walk_schemas(core)))
@@ -121,8 +113,7 @@ def read_return_type(annotation: Any) -> ReturnType:
     serializer = build_alone(SchemaSerializer, looser)
     # Through JSON and back: an author's `json_schema_extra` may hold anything.
     plain = json.loads(json.dumps(drop_infinite(schema), allow_nan=False))
-    exact_type = next((kind for kind in _EXACT if annotation is kind), None)
-    return ReturnType(plain, proven, validator, serializer, exact_type)
+    return ReturnType(plain, proven, validator, serializer)
 
 
 class _ReturnSchema(SchemaGenerator):
@@ -134,6 +125,26 @@ class _ReturnSchema(SchemaGenerator):
 
 
 # -- values accepted in addition to pydantic's -----------------------------------------------------
+
+
+def _leave_out_hidden(schema: Any) -> Any:
+    """Return a core schema without the fields that their class keeps out of its repr."""
+
+    def change(original: Mapping[str, Any], changed: dict[str, Any]) -> dict[str, Any]:
+        hidden = find_hidden_names(original["cls"]) if original["type"] in _INSTANCES else ()
+        if not hidden:
+            return changed
+        part = changed["schema"]
+        while "fields" not in part and isinstance(part.get("schema"), dict):
+            part = part["schema"]  # below the validators of the whole
+        fields = part.get("fields", {})
+        named = fields.items() if isinstance(fields, dict) else [(f["name"], f) for f in fields]
+        for name, item in named:
+            if name in hidden:
+                item["serialization_exclude"] = True
+        return changed
+
+    return rewrite(schema, change)
 
 
 def _loosen(schema: Any) -> Any:
@@ -180,6 +191,8 @@ def _choose_serializer(kind: str, schema: Mapping[str, Any]) -> Any:
         return core_schema.plain_serializer_function_ser_schema(_to_structured)
     if kind == "bytes":
         return core_schema.plain_serializer_function_ser_schema(_write_bytes)
+    if kind == "enum" and not issubclass(schema["cls"], Flag) and has_names_only(schema["cls"]):
+        return core_schema.plain_serializer_function_ser_schema(read_member)
     if kind in _MOMENTS:
         return core_schema.wrap_serializer_function_ser_schema(_write_moment)
     return None
@@ -253,6 +266,8 @@ def _convert_text(value: Any) -> Any:
 def _convert_key(key: Any) -> Any:
     if isinstance(key, str):
         return str.__str__(key)
+    if type(key) is int:  # as below, in a hundredth of the time
+        return str(key)
     [name] = _to_structured({key: None})
     return name
 
@@ -357,12 +372,10 @@ def _make_plain(value: Any) -> Any:
     return value
 
 
-# -- which annotations describe data ---------------------------------------------------------------
+# -- annotations of tables and plots ---------------------------------------------------------------
 
 
 _DISPLAYED = (Result, Message, Text, Image, Audio, Resource, ResourceLink)
-_SAYS_NOTHING = (NO_ANNOTATION, None, type(None), Any, object, NoReturn, typing_extensions.Never)
-_COLLECTIONS = (list, tuple, set, frozenset, collections.abc.Sequence, collections.abc.Collection)
 _LAZY = frozenset(
     {
         collections.abc.Iterator,
@@ -387,25 +400,6 @@ _LIBRARY_TYPES: dict[tuple[str, str], Any] = {
 """Types of the data libraries, with the type of their JSON."""
 _PLOTTING = frozenset({"plotly", "altair", "bokeh"})
 """Libraries whose types are plots."""
-
-
-def describes_data(annotation: Any) -> bool:
-    """Return whether a return annotation describes data that a program could use."""
-    annotation = _unwrap(annotation)
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    if origin in (Union, types.UnionType):
-        return any(map(describes_data, arguments)) and not _contains_displayed(annotation)
-    if any(annotation is silent for silent in _SAYS_NOTHING) or isinstance(annotation, TypeVar):
-        return False
-    if (origin or annotation) in _COLLECTIONS and all(
-        argument in (Any, object, ...) for argument in arguments
-    ):
-        return False
-    if inspect.isclass(annotation) and issubclass(annotation, Path):
-        return False
-    if inspect.isclass(annotation) and issubclass(annotation, (str, bytes, bytearray)):
-        return issubclass(annotation, Enum)
-    return not (annotation in _LAZY or origin in _LAZY or _contains_displayed(annotation))
 
 
 def describes_view(annotation: Any) -> bool:

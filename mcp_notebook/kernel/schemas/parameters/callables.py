@@ -7,7 +7,6 @@ behind them.
 
 import functools
 import inspect
-import sysconfig
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
@@ -28,6 +27,7 @@ import typing_extensions
 from msgspec import Struct
 
 from mcp_notebook.errors import DefinitionError
+from mcp_notebook.kernel.safe.libraries import find_library_folder
 from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.annotations import (
     UNPACK,
@@ -306,19 +306,11 @@ def is_notebook(namespace: dict[str, Any]) -> bool:
     return namespace.get("__name__") == "__main__"
 
 
-def is_notebook_code(function: Callable[..., Any]) -> bool:
-    """Return whether a callable was defined in the notebook."""
-    return is_notebook(find_namespace(_unwrap(function)))
-
-
-_LIBRARIES = tuple({sysconfig.get_path(key) for key in ("stdlib", "purelib", "platlib")})
-
-
 def is_library_code(function: Callable[..., Any]) -> bool:
     """Return whether a callable belongs to an installed library."""
     namespace = find_namespace(_unwrap(function))
     path = namespace.get("__file__")
-    return not namespace or (isinstance(path, str) and path.startswith(_LIBRARIES))
+    return not namespace or (isinstance(path, str) and find_library_folder(path) is not None)
 
 
 def _is_injected(hint: Any, hidden_types: tuple[type, ...]) -> bool:

@@ -1,7 +1,7 @@
 """A model whose fields are a tool's arguments (``flatten=True``).
 
-Runs in the user's kernel: at definition, and `refuse_unknown` wherever a call runs. Pure. The model
-defines names, descriptions and constraints; values are validated by the same rules as parameters.
+Runs in the user's kernel, at definition. Pure. The model defines names, descriptions and
+constraints; values are validated by the same rules as parameters.
 """
 
 import inspect
@@ -14,7 +14,7 @@ import typing_extensions
 from msgspec import Struct
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
-from pydantic_core import InitErrorDetails, SchemaValidator, ValidationError
+from pydantic_core import SchemaValidator
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.schemas.parameters.callables import format_hint
@@ -88,29 +88,7 @@ def flatten_model(item: Parameter, texts: Mapping[str, str]) -> FlatModel:
     for name, field in schema["properties"].items():
         if name in texts and isinstance(field, dict):
             field.setdefault("description", texts[name])
-    # As for parameters, an unknown name is an error unless the author allows it.
-    if _read_extra(model) is None:
-        schema.setdefault("additionalProperties", False)
     return FlatModel(item.name, schema, validator, _read_description(model))
-
-
-def refuse_unknown(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
-    """Refuse arguments that are not fields, if the model forbids others.
-
-    Raises:
-        ValidationError: Names them.
-    """
-    if schema.get("additionalProperties") is not False:
-        return
-    unknown = [name for name in arguments if name not in schema["properties"]]
-    if unknown:
-        raise ValidationError.from_exception_data(
-            "arguments",
-            [
-                InitErrorDetails(type="extra_forbidden", loc=(name,), input=arguments[name])
-                for name in unknown
-            ],
-        )
 
 
 def _is_model(annotation: Any) -> bool:
@@ -140,12 +118,6 @@ def _list_extras(annotation: Any) -> list[Any]:
 
 def _is_root_model(model: type[BaseModel]) -> bool:
     return bool(getattr(model, "__pydantic_root_model__", False))
-
-
-def _read_extra(model: Any) -> Any:
-    kind = get_origin(model) or model
-    config = getattr(kind, "model_config", None) or getattr(kind, "__pydantic_config__", None)
-    return config.get("extra") if isinstance(config, dict) else None
 
 
 def _read_description(model: Any) -> str:

@@ -24,13 +24,13 @@ from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.safe.tabular_data import is_missing
 from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.annotations import read_alias
-from mcp_notebook.kernel.schemas.argument_rules import make_exact, tighten
+from mcp_notebook.kernel.schemas.argument_rules import forbid_unknown, make_exact, tighten
 from mcp_notebook.kernel.schemas.metaschema import find_schema_problem
 from mcp_notebook.kernel.schemas.parameters.callables import NO_DEFAULT, format_hint
 from mcp_notebook.kernel.schemas.parameters.markers import find_header_problem
 from mcp_notebook.kernel.schemas.pydantic_core_schemas import build_alone
 from mcp_notebook.kernel.schemas.pydantic_json_schemas import SchemaGenerator, clean_schema
-from mcp_notebook.kernel.schemas.tables.arrays import (
+from mcp_notebook.kernel.schemas.tables.data_types import (
     keep_dtypes,
     offer_data_types,
     refuse_classes,
@@ -123,7 +123,6 @@ def build_schema(parameters: Sequence[Parameter]) -> ArgumentSchema:
     root: Any = schema
     if schema["type"] == "definitions":  # types that several parameters share, or recursive types
         root = schema["schema"] = dict(schema["schema"])
-    root["extra_behavior"] = "forbid"
     validator = build_alone(SchemaValidator, tighten(schema))
     exact = make_exact(schema)
     exact_validator = None if exact is None else build_alone(SchemaValidator, exact)
@@ -170,7 +169,7 @@ def _make_core_schema(annotation: Any) -> Any:
         schema = offer_data_types(TypeAdapter(annotation).core_schema)
         refuse_foreign_types(schema)
     refuse_classes(schema)
-    return schema
+    return forbid_unknown(schema)
 
 
 def _is_optional(base: Any) -> bool:

@@ -18,11 +18,10 @@ from mcp_notebook.kernel.schemas.validation_messages import (
     follow_path,
     looks_like_json,
 )
-from mcp_notebook.settings.limits import DEFAULT_LIMITS
 
 MAX_LAYERS = 3
 """How many levels of JSON within a string are parsed."""
-MAX_VALUES = DEFAULT_LIMITS.max_argument_values
+MAX_VALUES = 1_000_000
 """Values and names in all strings that are parsed at once; the bridge counts a string as one."""
 _CONTAINERS = ("array", "object")
 _LIMITING = frozenset({"format", "enum", "const", "anyOf", "oneOf", "allOf"})

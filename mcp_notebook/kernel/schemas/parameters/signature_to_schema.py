@@ -61,7 +61,6 @@ from mcp_notebook.kernel.schemas.parameters.callables import (
 from mcp_notebook.kernel.schemas.parameters.flatten import (
     find_model_parameter,
     flatten_model,
-    refuse_unknown,
 )
 from mcp_notebook.kernel.schemas.parameters.pydantic_validator import (
     ArgumentSchema,
@@ -79,14 +78,11 @@ from mcp_notebook.kernel.schemas.parameters.sent_arguments import (
     refuse_infinite,
 )
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
-from mcp_notebook.kernel.schemas.schema_words import describe_schema, find_part
 from mcp_notebook.kernel.schemas.secrets import list_secrets, scrub
 from mcp_notebook.kernel.schemas.validation_messages import (
     explain_arguments,
     find_many_unknown,
-    join_lines,
 )
-from mcp_notebook.text.wording import count
 
 _MAX_LISTED = 50_000
 """Problems that are explained one by one: pydantic takes seconds to list a million."""
@@ -117,12 +113,6 @@ class FunctionSchema:
     _defaults: Mapping[str, Any] = field(repr=False, compare=False)
     _flat: str | None = None
     """The one parameter, if clients pass the fields of its model."""
-
-    @property
-    def takes_names(self) -> bool:
-        """Whether the function takes all arguments as keywords, by the names that clients use."""
-        by_position = self.binding.positional or self.binding.rest
-        return not (self.injected or by_position or self._flat)
 
     def prepare(self) -> None:
         """Build the validators, which is done once.
@@ -157,14 +147,12 @@ class FunctionSchema:
     def _check(self, validator: SchemaValidator, arguments: Mapping[str, Any], layers: int) -> Any:
         try:
             refuse_infinite(arguments)
-            if self._flat is not None:
-                refuse_unknown(arguments, self.input_schema)
             return run_limited(validator.validate_python, arguments, _MAX_STEPS)
         except TooManySteps as error:
             raise InvalidArguments(str(error)) from None
         except ValidationError as error:
             if error.error_count() > _MAX_LISTED:
-                text = _count_problems(validator, arguments, self.input_schema)
+                text = f"arguments: {error.error_count():,} of their values are not allowed."
                 raise InvalidArguments(text) from None
             read = read_json_texts(arguments, list_text_places(error, arguments))
             if read is None or not layers:
@@ -189,34 +177,6 @@ def _find_culprit(validator: SchemaValidator, arguments: Mapping[str, Any]) -> s
         except Exception:  # noqa: BLE001 - the author's code
             return name
     return None
-
-
-def _count_problems(
-    validator: SchemaValidator, arguments: Mapping[str, Any], schema: Mapping[str, Any]
-) -> str:
-    """Return a line for each parameter with its number of problems, when they are too many to list.
-
-    Args:
-        validator: Refused the arguments.
-        arguments: As the client sent them.
-        schema: The tool's input schema.
-    """
-    required = set(schema.get("required", ()))
-    problems = {}
-    for name, value in arguments.items():
-        try:
-            validator.validate_python({name: value})
-        except ValidationError as error:
-            # Other parameters are missing; that is not this one's fault.
-            if (number := error.error_count() - len(required - {name})) > 0:
-                problems[name] = count(number, "problem")
-    problems |= dict.fromkeys(sorted(required - arguments.keys()), "missing")
-    return join_lines(
-        [
-            f"{name}: {text}; allowed: {describe_schema(find_part((name,), schema), schema)}."
-            for name, text in problems.items()
-        ]
-    )
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,21 @@
 """Tables and series as parameters, and `Columns`, which declares a table's columns.
 
-Runs in the user's kernel: schemas at definition, checks and conversions wherever a call runs. No
-library is imported: it is found through the class in the type hint.
+Runs in the user's kernel: schemas at definition, conversions wherever a call runs. pydantic checks
+rows and columns; the table's own library applies the types and makes the table. No library is
+imported: it is found through the class in the type hint.
 """
-
-from __future__ import annotations
 
 import datetime as dt
 import itertools
-import re
 import types
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Union, cast, get_args, get_origin
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
+from enum import Enum
+from math import isnan
+from typing import Annotated, Any, Optional, Union, cast, get_args, get_origin
 
+from msgspec import Struct
+from pydantic import TypeAdapter
 from pydantic_core import (
     InitErrorDetails,
     PydanticCustomError,
@@ -23,16 +26,26 @@ from pydantic_core import (
 from typing_extensions import TypedDict
 
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.safe.text import describe_error
-from mcp_notebook.kernel.schemas.tables.column_types import Column, get_library_name, read_column
-from mcp_notebook.kernel.schemas.tables.table_libraries import INT64, Lists, find_library
-from mcp_notebook.kernel.schemas.validation_messages import MORE_PROBLEMS, name_json_type
-from mcp_notebook.text.wording import suggest
+from mcp_notebook.kernel.safe.libraries import find_imported
+from mcp_notebook.kernel.schemas.annotations import translate_hint
+from mcp_notebook.kernel.schemas.tables.arrays import ElementType, make_failure
 
-_ADVICE = re.compile(r" (?:This error occurred|Hint: |Try setting|Ensure that)")
-"""Start of polars' advice to its callers in an error message."""
-MAX_ERRORS = 15
-"""Wrong cells of a table that a message lists; the others are counted."""
+_UNIONS = (Union, types.UnionType)
+_KINDS = (int, float, bool, str, bytes, dt.date, dt.datetime, dt.timedelta, dt.time)
+"""Types that every library has a dtype for."""
+_PANDAS_DTYPES: Mapping[Any, tuple[str, str]] = {
+    int: ("int64", "Int64"),
+    bool: ("bool", "boolean"),
+    float: ("float64", "float64"),
+}
+"""Dtypes of columns without and with missing values; pandas would choose them by the values."""
+_MOMENTS = {"Timestamp": dt.datetime, "Timedelta": dt.timedelta}
+"""Classes of pandas' values, which are not its dtypes."""
+_NAMES = {
+    "pandas": ("DataFrame", "Series"),
+    "polars": ("DataFrame", "Series"),
+    "pyarrow": ("Table",),
+}
 
 
 class Columns:
@@ -51,9 +64,9 @@ class Columns:
 
     Args:
         columns: Columns whose names are not valid keywords: ``{"max temp": float}``.
-        more: Further columns. A type hint (``float``, ``date``, ``Literal["a", "b"]``...), the name
-            of a dtype (``"float32"``, ``"category"``), a dtype of numpy (``np.int8``), or one of
-            the table's own library (``pl.Int16``).
+        more: Further columns. A type hint (``float``, ``date``, ``Literal["a", "b"]``...), a dtype
+            of numpy or its name (``np.int8``, ``"float32"``), or one of the table's own library
+            (``"category"``, ``pl.Int16``).
 
     Raises:
         DefinitionError: There are no columns, or one is neither a type hint nor a dtype.
@@ -66,22 +79,59 @@ class Columns:
             raise DefinitionError(
                 "`Columns` needs the table's columns by name: `Columns(city=str, mm=float)`."
             )
-        self.columns = tuple(read_column(name, kind) for name, kind in listed.items())
+        self.columns = {name: _read_column(name, kind) for name, kind in listed.items()}
 
     def make_row_type(self) -> Any:
         """Return a row's type for pydantic."""
-        fields = {column.name: column.hint for column in self.columns}
-        return cast("Any", TypedDict)("Row", fields)
+        return _make_dict_type({name: column.hint for name, column in self.columns.items()})
 
     def __repr__(self) -> str:
-        return f"Columns({', '.join(column.name for column in self.columns)})"
+        return f"Columns({', '.join(self.columns)})"
 
-    def __get_pydantic_core_schema__(self, source: Any, _handler: Any) -> Any:
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         """Return the core schema of a table with these columns."""
-        options = get_args(source) if get_origin(source) in (Union, types.UnionType) else (source,)
-        tables = [option for option in options if option is not type(None)]
-        schema = make_table_schema(tables[0] if len(tables) == 1 else source, self.columns)
-        return schema if len(tables) == len(options) else core_schema.nullable_schema(schema)
+        options = get_args(source) if get_origin(source) in _UNIONS else (source,)
+        [table, *others] = [option for option in options if option is not type(None)]
+        library = _find_library(table)
+        if others or library is None or table.__name__ == "Series":
+            raise TypeError(
+                "`Columns` is for a DataFrame of pandas or polars, or a Table of pyarrow"
+            )
+        columns, cells = {}, {}
+        for name, column in self.columns.items():
+            try:
+                cells[name] = handler.generate_schema(column.hint), not column.is_optional
+            except Exception as error:
+                raise _make_refusal(name, column.hint) from error
+            columns[name] = _adapt(name, column, library)
+        schema = _make_table_schema(table, library, *_make_forms(cells), columns)
+        return schema if len(options) == 1 else core_schema.nullable_schema(schema)
+
+
+class _Column(Struct, frozen=True):
+    """One column of a table."""
+
+    hint: Any = Any
+    """The type of each value, for pydantic."""
+    dtype: Any = None
+    """The author's; None: the library's own for such values."""
+
+    @property
+    def is_optional(self) -> bool:
+        """Whether values may be missing."""
+        return self.hint is Any or type(None) in get_args(_unwrap(self.hint))
+
+    @property
+    def kind(self) -> Any:
+        """The type of the values that are not missing; None if there are several, or others."""
+        hint = _unwrap(self.hint)
+        options = get_args(hint) if get_origin(hint) in _UNIONS else (hint,)
+        kinds = [_unwrap(option) for option in options if option is not type(None)]
+        return kinds[0] if len(kinds) == 1 and kinds[0] in _KINDS else None
+
+
+def _unwrap(hint: Any) -> Any:
+    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
 
 
 def find_columns(annotation: Any) -> Columns | None:
@@ -90,304 +140,380 @@ def find_columns(annotation: Any) -> Columns | None:
     return next((extra for extra in extras if isinstance(extra, Columns)), None)
 
 
-def make_table_schema(kind: Any, columns: Sequence[Column] = ()) -> Any:
+def make_data_schema(kind: Any) -> Any:
+    """Return the core schema of a table or a series; None for any other class."""
+    library = _find_library(kind)
+    if library is None:
+        return None
+    name = kind.__name__
+    if name == "Series":
+        return _make_series_schema(kind, library)
+    rows = core_schema.list_schema(core_schema.dict_schema())
+    columns = core_schema.dict_schema(values_schema=core_schema.list_schema())
+    return _make_table_schema(kind, library, rows, columns, {})
+
+
+# -- types -----------------------------------------------------------------------------------------
+
+
+def _find_library(kind: Any) -> Any:
+    """Return the library of a table or a series; None for any other class."""
+    package, name = _get_package(kind), getattr(kind, "__name__", "")
+    library = find_imported(package) if name in _NAMES.get(package, ()) else None
+    return library if getattr(library, name, None) is kind else None
+
+
+def _get_package(kind: Any) -> str:
+    owner = kind if isinstance(kind, type) else type(kind)
+    return owner.__module__.partition(".")[0]
+
+
+def _read_column(name: str, kind: Any) -> _Column:
+    """Return the column that a type hint or a dtype describes.
+
+    Raises:
+        DefinitionError: It is the name of no dtype.
+    """
+    package = _get_package(kind)
+    try:
+        if package == "polars":
+            return _Column(Optional[kind.to_python()], kind)  # noqa: UP045 - a class, or Any
+        if package == "pyarrow":
+            return _read_arrow_type(kind)
+        if package == "pandas" and (moment := _MOMENTS.get(getattr(kind, "__name__", ""))):
+            return _Column(moment)
+        if not isinstance(kind, str) and package not in ("numpy", "pandas"):
+            return _Column(translate_hint(kind))
+        return _read_dtype(kind)
+    except Exception as error:
+        raise _make_refusal(name, kind) from error
+
+
+def _read_dtype(kind: Any) -> _Column:
+    pandas, numpy = find_imported("pandas"), find_imported("numpy")
+    dtype = numpy.dtype(kind) if pandas is None else pandas.api.types.pandas_dtype(kind)
+    hint: Any = dtype.type
+    if issubclass(hint, numpy.generic):
+        hint = Any if hint is numpy.object_ else Annotated[Any, ElementType(hint)]
+    elif issubclass(hint, dt.datetime):
+        hint = dt.datetime
+    elif hint not in _KINDS:
+        hint = Any
+    # Only numpy's own dtypes have no missing values.
+    is_optional = not isinstance(dtype, numpy.dtype)
+    return _Column(Optional[hint] if is_optional else hint, dtype)  # noqa: UP045 - may be Any
+
+
+def _read_arrow_type(dtype: Any) -> _Column:
+    try:
+        hint = _read_dtype(dtype.to_pandas_dtype()).hint
+    except (NotImplementedError, ImportError):  # it has none; pandas is missing
+        hint = Any
+    return _Column(Optional[hint], dtype)  # noqa: UP045 - may be Any
+
+
+def _adapt(name: str, column: _Column, library: Any) -> _Column:
+    """Return a column with its dtype as one of the table's library.
+
+    Raises:
+        DefinitionError: The library has no such dtype.
+    """
+    dtype, package = column.dtype, library.__name__
+    try:
+        if dtype is not None and _get_package(dtype) != package:
+            numpy: Any = find_imported("numpy")
+            dtype = _read_numpy_dtype(dtype)
+            if package == "polars":
+                dtype = library.Series(numpy.empty(0, dtype)).dtype
+            elif package == "pyarrow":
+                dtype = library.from_numpy_dtype(dtype)
+        adapted = _Column(column.hint, dtype)
+        _FILLS[package](library, adapted)([])
+    except Exception as error:
+        raise _make_refusal(name, column.hint if column.dtype is None else column.dtype) from error
+    return adapted
+
+
+def _read_numpy_dtype(dtype: Any) -> Any:
+    if _get_package(dtype) not in ("numpy", "pandas"):  # numpy takes any class for an object
+        raise TypeError(dtype)
+    return find_imported("numpy").dtype(dtype)
+
+
+def _make_refusal(name: str, kind: Any) -> DefinitionError:
+    return DefinitionError(
+        f"`Columns`: the type of `{name}`, {kind!r}, is neither a type hint that JSON can express "
+        "nor a dtype of numpy or the table's own library: use `float`, `str | None`, `date`, "
+        "`'float32'`..."
+    )
+
+
+def _make_dict_type(hints: Mapping[str, Any]) -> Any:
+    return cast("Any", TypedDict)("Row", dict(hints))
+
+
+# -- from JSON to a table --------------------------------------------------------------------------
+
+
+def _make_forms(cells: Mapping[str, tuple[Any, bool]]) -> tuple[Any, Any]:
+    """Return the core schemas of rows and of columns.
+
+    Args:
+        cells: By name, the core schema of each value, and whether it is required.
+    """
+
+    def make_object(wrap: Callable[[Any], Any]) -> Any:
+        fields = {
+            name: core_schema.typed_dict_field(wrap(cell), required=is_required)
+            for name, (cell, is_required) in cells.items()
+        }
+        return core_schema.typed_dict_schema(fields, extra_behavior="forbid")
+
+    rows = core_schema.list_schema(make_object(lambda cell: cell))
+    return rows, make_object(core_schema.list_schema)
+
+
+def _make_table_schema(
+    kind: Any, library: Any, rows: Any, columns: Any, declared: Mapping[str, _Column]
+) -> Any:
     """Return the core schema of a table that clients send as rows or as columns.
 
     Args:
         kind: The library's class.
-        columns: As the author declared them; if empty, any columns are accepted.
-
-    Raises:
-        TypeError: The class is not a supported table.
+        library: Its module.
+        rows: The core schema of rows.
+        columns: The core schema of columns.
+        declared: By name, as the author declared them; if empty, any columns are accepted.
     """
-    library = find_library(kind)
-    if library is None or library.make_table is None:
-        raise TypeError("`Columns` is for a DataFrame of pandas or polars, or a Table of pyarrow")
-    make = library.make_table
-    columns = [library.adapt(column) for column in columns]
+    fill = _FILLS[library.__name__]
+    make = kind.from_pydict if library.__name__ == "pyarrow" else kind
+    fills = {name: fill(library, column) for name, column in declared.items()}
+    free = fill(library, _Column())
 
-    def convert(value: Any) -> Any:
-        if isinstance(value, kind):  # a default
-            return value
-        if isinstance(value, list):
-            series, is_rows = _read_rows(value, columns), True
-        elif isinstance(value, dict):
-            series, is_rows = _read_columns(value, columns), False
-        else:
-            raise PydanticKnownError("list_type")
-        checked = _check_columns(series, columns, is_rows=is_rows)
-        dtypes = {column.name: column for column in columns}
-        lists = {name: (items, dtypes.get(name)) for name, items in checked.items()}
-        return _make(make, lists, series, is_rows=is_rows)
+    def convert(sent: Any, validate: Any) -> Any:
+        if isinstance(sent, kind):  # a default
+            return sent
+        checked = validate(sent)
+        is_rows = isinstance(checked, list)
+        lists = _turn(checked, declared) if is_rows else _align(checked, declared)
+        made = {}
+        for name, values in lists.items():
+            try:
+                made[name] = _fill(fills.get(name, free), values)
+            except _CellError as error:
+                cell = sent[error.row].get(name) if is_rows else sent.get(name, values)[error.row]
+                place = (error.row, name) if is_rows else (name, error.row)
+                raise error.locate(place, cell) from None
+        try:
+            return make(made)
+        except Exception as error:  # noqa: BLE001 - a library's
+            raise make_failure(error) from None
 
-    return core_schema.no_info_plain_validator_function(
-        convert, metadata=_describe_as(describe_table(columns))
+    forms = core_schema.tagged_union_schema(
+        {"rows": rows, "columns": columns},
+        discriminator=lambda sent: "columns" if isinstance(sent, dict) else "rows",
+    )
+    return core_schema.no_info_wrap_validator_function(
+        convert,
+        forms,
+        metadata={"pydantic_js_functions": [lambda _, handler: {"anyOf": handler(forms)["oneOf"]}]},
     )
 
 
-def make_series_schema(kind: Any) -> Any:
+def _make_series_schema(kind: Any, library: Any) -> Any:
     """Return the core schema of a series: a list of values, or an object of values by label."""
-    library = find_library(kind)
-    assert library is not None
-    make = library.make_series
+    has_labels = library.__name__ == "pandas"
+    fill = _FILLS[library.__name__](library, _Column())
 
-    def convert(value: Any) -> Any:
-        if isinstance(value, kind):
-            return value
-        if isinstance(value, list):
-            labels, values = None, value
-        elif isinstance(value, dict) and library.has_labels:
-            labels, values = list(value), list(value.values())
-        else:
+    def convert(sent: Any) -> Any:
+        if isinstance(sent, kind):
+            return sent
+        if not isinstance(sent, list) and not (has_labels and isinstance(sent, dict)):
             raise PydanticKnownError("list_type")
+        values = sent if isinstance(sent, list) else list(sent.values())
         try:
-            return make(values, labels)
-        except Exception as error:  # noqa: BLE001 - a library's
-            raise _make_failure(error) from None
+            series = _fill(fill, values)
+        except _CellError as error:
+            place = (error.row if isinstance(sent, list) else list(sent)[error.row],)
+            raise error.locate(place, values[error.row]) from None
+        return series if isinstance(sent, list) else series.set_axis(list(sent))
 
     forms: list[dict[str, Any]] = [
         {"type": "array", "items": {}},  # OpenAI's API requires `items`
         {"type": "object"},
     ]
-    schema = {"anyOf": forms} if library.has_labels else forms[0]
-    return core_schema.no_info_plain_validator_function(convert, metadata=_describe_as(schema))
+    schema = {"anyOf": forms} if has_labels else forms[0]
+    return core_schema.no_info_plain_validator_function(
+        convert, metadata={"pydantic_js_functions": [lambda _core, _handler: schema]}
+    )
 
 
-def describe_table(columns: Sequence[Column]) -> dict[str, Any]:
-    """Return the JSON Schema of a table: rows, or columns."""
-    if not columns:
-        return {
-            "anyOf": [
-                {"type": "array", "items": {"type": "object"}},
-                {"type": "object", "additionalProperties": {"type": "array", "items": {}}},
-            ]
-        }
-    required = [column.name for column in columns if not column.is_optional]
-    closed = {"additionalProperties": False} | ({"required": required} if required else {})
-    cells = {column.name: column.schema for column in columns}
-    rows = {"type": "object", "properties": cells, **closed}
-    lists = {name: {"type": "array", "items": schema} for name, schema in cells.items()}
-    return {
-        "anyOf": [
-            {"type": "array", "items": rows},
-            {"type": "object", "properties": lists, **closed},
-        ]
-    }
+def _turn(rows: list[dict[str, Any]], declared: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return the columns of rows; missing cells are None."""
+    names = declared or dict.fromkeys(itertools.chain.from_iterable(rows))
+    return {name: [row.get(name) for row in rows] for name in names}
 
 
-def _describe_as(schema: dict[str, Any]) -> dict[str, Any]:
-    return {"pydantic_js_functions": [lambda _core, _handler: schema]}
-
-
-# -- rows and columns ------------------------------------------------------------------------------
-
-
-def _read_rows(rows: list[Any], columns: Sequence[Column]) -> dict[str, list[Any]]:
-    """Return the columns of rows; missing cells are None.
+def _align(columns: dict[str, list[Any]], declared: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return columns in order; missing columns have no values.
 
     Raises:
-        ValidationError: Rows are not objects, or have other columns.
+        PydanticCustomError: They have different lengths.
     """
-    wrong = [
-        _problem("dict_type", (i,), row) for i, row in enumerate(rows) if type(row) is not dict
-    ]
-    _refuse(wrong)
-    names = {column.name: column for column in columns}
-    if not columns:
-        labels = dict.fromkeys(itertools.chain.from_iterable(rows))
-    else:
-        labels = dict.fromkeys(names)
-        for number, row in enumerate(rows):
-            if row.keys() != names.keys():
-                wrong += _compare_names(row, names, (number,))
-            if len(wrong) > MAX_ERRORS:
-                break
-        _refuse(wrong)
-    return {name: [row.get(name) for row in rows] for name in labels}
-
-
-def _read_columns(series: dict[str, Any], columns: Sequence[Column]) -> dict[str, list[Any]]:
-    """Return the columns of an object of columns.
-
-    Raises:
-        ValidationError: They are not lists, have different lengths, or have other names.
-    """
-    names = {column.name: column for column in columns}
-    wrong = _compare_names(series, names, ()) if columns else []
-    wrong += [
-        _problem("list_type", (name,), items)
-        for name, items in series.items()
-        if not isinstance(items, list)
-    ]
-    _refuse(wrong)
-    lengths = {name: len(items) for name, items in series.items()}
+    lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) > 1:
-        listed = ", ".join(
-            f"{name!r} has {size}" for name, size in itertools.islice(lengths.items(), 10)
-        )
+        listed = ", ".join(f"{name!r} has {size}" for name, size in [*lengths.items()][:10])
         raise PydanticCustomError(
             "ragged", "its columns are of different lengths: {lengths}", {"lengths": listed}
         )
     size = next(iter(lengths.values()), 0)
-    return {name: series.get(name, [None] * size) for name in (names or series)}
+    return {name: columns.get(name, [None] * size) for name in declared or columns}
 
 
-def _compare_names(
-    value: Mapping[str, Any], columns: Mapping[str, Column], place: tuple[int | str, ...]
-) -> list[InitErrorDetails]:
-    """Return the problems with the column names of a row, or of an object of columns."""
-    wrong = [
-        _problem("missing", (*place, name), value)
-        for name, column in columns.items()
-        if name not in value and not column.is_optional
-    ]
-    for name in value.keys() - columns.keys():
-        meant = suggest(name, columns)
-        hint = f"did you mean {meant!r}?" if meant else f"there are: {', '.join(columns)}"
-        wrong.append(
-            _problem("column", (*place, name), value[name], f"there is no such column ({hint})")
+class _CellError(Exception):
+    """A value that its column does not take."""
+
+    def __init__(self, row: int, reason: PydanticCustomError) -> None:
+        super().__init__(row, reason)
+        self.row = row
+        self._reason = reason
+
+    def locate(self, place: tuple[int | str, ...], value: Any) -> ValidationError:
+        """Return the error for a place in the argument, and the value that was sent there."""
+        problem = InitErrorDetails(type=self._reason, loc=place, input=value)
+        return ValidationError.from_exception_data("table", [problem])
+
+
+_Fill = Callable[[list[Any]], tuple[Any, int]]
+"""Makes a library's column of values, and counts the missing ones in it."""
+
+
+def _fill(fill: _Fill, values: list[Any]) -> Any:
+    """Return a library's column of values.
+
+    Raises:
+        _CellError: It does not take one of them, or would drop it.
+    """
+    try:
+        return _fill_all(fill, values)
+    except Exception as error:  # noqa: BLE001 - a library's: another type, out of bounds...
+        sizes = range(1, len(values))
+        row = bisect_left(sizes, True, key=lambda size: _is_refused(fill, values[:size]))
+        raise _CellError(row, make_failure(error)) from None
+
+
+def _fill_all(fill: _Fill, values: list[Any]) -> Any:
+    column, missing = fill(values)
+    if missing > sum(value is None or (type(value) is float and isnan(value)) for value in values):
+        raise ValueError("it is not a value of this column's dtype")
+    return column
+
+
+def _is_refused(fill: _Fill, values: list[Any]) -> bool:
+    try:
+        _fill_all(fill, values)
+    except Exception:  # noqa: BLE001 - as in `_fill`
+        return True
+    return False
+
+
+# -- libraries -------------------------------------------------------------------------------------
+
+
+def _fill_pandas(library: Any, column: _Column) -> _Fill:
+    dtype = column.dtype
+    if dtype is None and column.kind in _PANDAS_DTYPES:
+        dtype = _PANDAS_DTYPES[column.kind][column.is_optional]
+    is_moment = column.dtype is None and column.kind in (dt.date, dt.datetime)
+
+    def fill(values: list[Any]) -> tuple[Any, int]:
+        is_typed = dtype is not None or is_moment or column.kind is dt.timedelta
+        series = library.Series(
+            _align_zones(values), dtype=object if is_typed or not values else None
         )
-    return wrong
+        if is_moment:
+            series = library.to_datetime(series)
+        elif dtype is not None:
+            series = series.astype(dtype)
+        elif column.kind is dt.timedelta:
+            series = library.to_timedelta(series)
+        return series, series.isna().sum()
+
+    return fill
 
 
-def _check_columns(
-    series: dict[str, list[Any]], columns: Sequence[Column], *, is_rows: bool
-) -> dict[str, list[Any]]:
-    """Return the columns with their values validated and converted.
+def _fill_polars(library: Any, column: _Column) -> _Fill:
+    make_plain = _choose_dump(column)
+    dtype = column.kind if column.dtype is None else column.dtype
+
+    def fill(values: list[Any]) -> tuple[Any, int]:
+        plain = make_plain(values)
+        kinds = set(map(type, plain)) - {type(None)}
+        # Whole numbers and fractions, or lists of them, are not of one type to it.
+        is_mixed = dtype is None and kinds in ({int, float}, {list}, {dict})
+        if dtype is None and dict in kinds and len(kinds) > 1:  # before 1.38, others became null
+            raise TypeError("the column's other values are of another type")
+        series = library.Series(plain, dtype=dtype, strict=not is_mixed)
+        return series, series.null_count() + _count_wrapped(library, series, plain)
+
+    return fill
+
+
+def _count_wrapped(library: Any, series: Any, plain: list[Any]) -> int:
+    """Return how many moments polars before 2.1 has wrapped, as nanoseconds cannot hold them."""
+    if series.dtype.base_type() is not library.Datetime or series.dtype.time_unit != "ns":
+        return 0
+    exact = library.Series(plain, dtype=library.Datetime("us", series.dtype.time_zone))
+    return int((series.dt.cast_time_unit("us") != exact).sum())
+
+
+def _fill_arrow(library: Any, column: _Column) -> _Fill:
+    make_plain, kind = _choose_dump(column), column.kind
+
+    def fill(values: list[Any]) -> tuple[Any, int]:
+        dtype = column.dtype
+        if dtype is None and kind is not None and values.count(None) == len(values):
+            dtype = library.infer_type([getattr(kind, "min", None) or kind()])
+        array = library.array(make_plain(values), type=dtype)
+        return array, array.null_count
+
+    return fill
+
+
+_FILLS: Mapping[str, Callable[[Any, _Column], _Fill]] = {
+    "pandas": _fill_pandas,
+    "polars": _fill_polars,
+    "pyarrow": _fill_arrow,
+}
+
+
+def _choose_dump(column: _Column) -> Callable[[list[Any]], list[Any]]:
+    """Return what writes checked values without models and enumerations."""
+    if column.kind is not None or column.dtype is not None or column.hint is Any:
+        return _align_zones
+    list_of: Any = list
+    dump = TypeAdapter(list_of[column.hint]).dump_python
+    return lambda values: list(map(_make_plain, dump(values, warnings=False)))
+
+
+def _make_plain(value: Any) -> Any:
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, dict):
+        return {_make_plain(key): _make_plain(item) for key, item in value.items()}
+    is_several = isinstance(value, (list, tuple, set, frozenset))
+    return list(map(_make_plain, value)) if is_several else value
+
+
+def _align_zones(values: list[Any]) -> list[Any]:
+    """Return timestamps all in UTC or all without a time zone; other values unchanged.
 
     Raises:
-        ValidationError: Names the row and the column of each invalid value.
+        ValueError: Some have one and some have none, which libraries mix.
     """
-    wrong: list[tuple[int, InitErrorDetails]] = []
-    count = 0
-    checked = dict(series)
-    for column in columns:
-        try:
-            checked[column.name] = column.check(series[column.name])
-        except ValidationError as error:
-            count += error.error_count()
-            for problem in error.errors(include_url=False)[:MAX_ERRORS]:
-                row, *deeper = problem["loc"]
-                cell = (row, column.name) if is_rows else (column.name, row)
-                item = _problem(problem["type"], (*cell, *deeper), problem["input"], problem["msg"])
-                wrong.append((int(row), item))
-    wrong.sort(key=lambda pair: pair[0])
-    _refuse([item for _, item in wrong], count)
-    return checked
-
-
-def _make(
-    make: Callable[[Lists], Any], columns: Lists, cells: Mapping[str, list[Any]], *, is_rows: bool
-) -> Any:
-    """Return the library's table.
-
-    Args:
-        make: Builds the library's table.
-        columns: The checked values.
-        cells: The values as sent.
-        is_rows: Whether they were sent as rows.
-
-    Raises:
-        ValidationError: Names the cell that does not fit into its column.
-        PydanticCustomError: Building the table fails for another reason.
-    """
-    try:
-        return make(columns)
-    except Exception as error:  # noqa: BLE001 - a library's: no such dtype, out of bounds...
-        for name, (values, column) in columns.items():
-            row, failure = _find_culprit(lambda part: make({name: (part, column)}), values)  # noqa: B023
-            if failure is not None:
-                reason = _explain_failure(failure, values[row], values[:row], column)
-                cell = (row, name) if is_rows else (name, row)
-                _refuse([_problem("cell", cell, cells[name][row], reason)])
-        raise _make_failure(error) from None
-
-
-def _find_culprit(
-    make: Callable[[list[Any]], Any], values: list[Any]
-) -> tuple[int, Exception | None]:
-    """Return the index of the first value that does not fit with those before it, and the error."""
-    start, end = 0, len(values)
-    if (failure := _try(make, values)) is None:
-        return 0, None
-    while end - start > 1:
-        middle = (start + end) // 2
-        reason = _try(make, values[:middle])
-        start, end = (start, middle) if reason is not None else (middle, end)
-        failure = reason or failure
-    return start, failure
-
-
-def _try(make: Callable[[list[Any]], Any], values: list[Any]) -> Exception | None:
-    try:
-        make(values)
-    except Exception as error:  # noqa: BLE001 - the library's
-        return error
-    return None
-
-
-def _make_failure(error: Exception) -> PydanticCustomError:
-    return PydanticCustomError("table", "{reason}", {"reason": _explain_failure(error)})
-
-
-def _explain_failure(
-    error: Exception,
-    value: Any = None,
-    values_before: Sequence[Any] = (),
-    column: Column | None = None,
-) -> str:
-    """Return why a column cannot be built, without the library's advice to its callers.
-
-    Args:
-        error: The library's error.
-        value: The first value that does not fit.
-        values_before: The values before it, which fit.
-        column: The author's declaration.
-    """
-    if isinstance(error, PydanticCustomError):
-        return error.message()
-    is_large = isinstance(value, int) and value not in INT64
-    if is_large or (value is None and isinstance(error, OverflowError)):
-        return f"whole numbers go from {INT64[0]} to {INT64[-1]}"
-    if isinstance(value, dt.date | dt.timedelta):
-        return "it is out of bounds for this column's dtype"
-    if isinstance(error, UnicodeEncodeError):
-        return "it is not valid Unicode: half of a surrogate pair"
-    if get_library_name(error) == "pyarrow":
-        return _explain_arrow(value, values_before, None if column is None else column.dtype)
-    return _ADVICE.split(describe_error(error), maxsplit=1)[0]
-
-
-def _explain_arrow(value: Any, values_before: Sequence[Any], dtype: Any) -> str:
-    """Describe the values that pyarrow allows in a column; its own messages name its classes."""
-    if dtype is not None:
-        return f"it is not a value of this column's dtype, {dtype}"
-    types = {name_json_type(other) for other in values_before if other is not None}
-    if types == {"integer"} and isinstance(value, float):
-        return f"with fractions, whole numbers go from {-(2**53)} to {2**53}"
-    if types and name_json_type(value) not in types:
-        return f"allowed: {' | '.join(sorted(types))}, as in the rows before"
-    return "all values of a column have one type, also within arrays and objects"
-
-
-def _problem(
-    kind: Any, place: tuple[int | str, ...], value: Any, reason: str | None = None
-) -> InitErrorDetails:
-    error = kind if reason is None else PydanticCustomError(kind, "{reason}", {"reason": reason})
-    return InitErrorDetails(type=error, loc=place, input=value)
-
-
-def _refuse(problems: list[InitErrorDetails], count: int | None = None) -> None:
-    """Raise the first problems as one error, if there are any.
-
-    Args:
-        problems: In order.
-        count: The total number; None: the number of `problems`.
-    """
-    if not problems:
-        return
-    listed = problems[:MAX_ERRORS]
-    if more := (count or len(problems)) - len(listed):
-        text = f"{more:,} more of its values are wrong"
-        listed.append(_problem(MORE_PROBLEMS, (), None, text))
-    raise ValidationError.from_exception_data("table", listed)
+    if dt.datetime not in set(map(type, values)):
+        return values
+    zones = {moment.tzinfo is None for moment in values if moment is not None}
+    if len(zones) > 1:
+        raise ValueError("some values of this column have a time zone and some have none")
+    return values if True in zones else [item and item.astimezone(dt.UTC) for item in values]

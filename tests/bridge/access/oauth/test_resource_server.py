@@ -154,9 +154,10 @@ async def test_a_good_token_is_checked_once_until_it_expires(issuer, authenticat
     assert callers[2] is not callers[3]
 
 
-async def test_remembered_tokens_are_limited(issuer, authenticator, monkeypatch):
-    monkeypatch.setattr(resource_server, "MAX_TOKENS", 2)
-    access = authenticator()
+async def test_remembered_tokens_are_limited(issuer):
+    configuration = OAuthConfiguration(issuer=issuer.url, scopes={"all": {}})
+    verifier = SignedTokens(issuer.url, RESOURCE)
+    access = AccessTokens(verifier, configuration, CHALLENGE, max_tokens=2)
     for number in range(5):
         await access.authenticate(issuer.make_token(aud=RESOURCE, scope="all", jti=str(number)))
     assert len(access._callers) == 2

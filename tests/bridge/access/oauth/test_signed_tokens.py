@@ -93,6 +93,15 @@ async def test_a_token_of_or_for_others_or_of_another_time_is_none(issuer, token
     assert await tokens.verify_token(issuer.make_token(**_from_now(claims))) is None
 
 
+@pytest.mark.parametrize(("use", "is_taken"), [("sig", True), (None, True), ("enc", False)])
+async def test_a_key_that_the_issuer_encrypts_with_checks_no_signatures(
+    issuer, tokens, monkeypatch, use, is_taken
+):
+    monkeypatch.setattr(issuer, "key_use", use)
+    token = issuer.make_token(aud=RESOURCE)
+    assert (await tokens.verify_token(token) is not None) is is_taken
+
+
 def _sign_with_public_key(issuer, claims):
     """Sign with what everybody can fetch, in the hope that it is taken for a shared secret."""
     header = {"alg": "HS256", "typ": "JWT", "kid": issuer.key_id}
@@ -189,6 +198,8 @@ ACCESS, ID = {"typ": "at+jwt"}, {"typ": "JWT"}
         (ID, {"c_hash": "h"}, False),
         (ID, {"typ": "ID"}, False),
         (ID, {"typ": "Refresh"}, False),
+        (ID, {"typ": "Offline"}, False),
+        (ID, {"typ": "Logout"}, False),
         (ID, {"token_use": "id"}, False),
         (ACCESS, {"typ": "ID"}, False),
         ({"typ": "logout+jwt"}, {}, False),

@@ -5,7 +5,6 @@ import sys
 
 import pytest
 
-from mcp_notebook.bridge.headless.folders import files
 from mcp_notebook.bridge.headless.folders.files import find_notebooks
 from mcp_notebook.errors import NotebookError
 
@@ -75,24 +74,15 @@ def test_links_are_not_followed(tmp_path):
     ]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no such pipes")
-def test_a_pipe_is_no_notebook(tmp_path):
-    os.mkfifo(tmp_path / "a.ipynb")
-    assert find_notebooks([tmp_path]).skipped == {tmp_path / "a.ipynb": "it is not a regular file"}
-
-
-def test_the_search_has_bounds_and_says_so(tmp_path, monkeypatch):
+def test_the_search_has_bounds_and_says_so(tmp_path):
     _touch(tmp_path, "a.ipynb", "b.ipynb", "c.ipynb", "one/two/d.ipynb")
-    monkeypatch.setattr(files, "MAX_NOTEBOOKS", 2)
-    monkeypatch.setattr(files, "MAX_DEPTH", 1)
-    found = find_notebooks([tmp_path])
+    found = find_notebooks([tmp_path], max_notebooks=2, max_depth=1)
     assert _list_paths(found, tmp_path) == ["a.ipynb", "b.ipynb"]
     assert found.skipped == {
         tmp_path / "c.ipynb": "only 2 notebooks are served",
         tmp_path / "one" / "two": "it is more than 1 levels deep",
     }
-    monkeypatch.setattr(files, "MAX_ENTRIES", 2)
-    reason = find_notebooks([tmp_path]).skipped[tmp_path / "one"]
+    reason = find_notebooks([tmp_path], max_entries=2).skipped[tmp_path / "one"]
     assert reason == "more than 2 files are not searched"
 
 

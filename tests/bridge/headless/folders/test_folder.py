@@ -6,20 +6,12 @@ import re
 
 import anyio
 import pytest
-from served_folder import LOAD, PID, ServedFolder, offer, served_folder, write
+from notebook_files import write_notebook
+from served_folder import LOAD, PID, ServedFolder, offer, served_folder
 
-from mcp_notebook.bridge.headless.folders import files
-from mcp_notebook.bridge.headless.folders import folder as folder_module
-from mcp_notebook.errors import NotebookError, ToolGone
+from mcp_notebook.errors import ToolGone
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(autouse=True)
-def soon(monkeypatch):
-    """Look often."""
-    monkeypatch.setattr(folder_module, "LOOK_INTERVAL", 0.02)
-    monkeypatch.setattr(folder_module, "_SHARE", 0)
 
 
 @pytest.fixture
@@ -37,8 +29,8 @@ def _note_new_names(here):
 async def test_what_notebooks_last_offered_is_listed_and_others_with_how_they_are_run(
     folder, tmp_path
 ):
-    known = write(folder / "sales.ipynb", LOAD, PID, title="# Sales")
-    write(folder / "reports" / "new.ipynb", LOAD, PID, title="# What is new")
+    known = write_notebook(folder / "sales.ipynb", LOAD, PID, title="# Sales")
+    write_notebook(folder / "reports" / "new.ipynb", LOAD, PID, title="# What is new")
     offer(tmp_path, known, "top", "total")
     async with served_folder(folder, tmp_path) as here:
         assert here.list_names() == ["top", "total"]
@@ -48,9 +40,9 @@ async def test_what_notebooks_last_offered_is_listed_and_others_with_how_they_ar
 
 
 async def test_the_code_of_what_is_listed_may_have_changed_since(folder, tmp_path):
-    path = write(folder / "sales.ipynb", LOAD, PID)
+    path = write_notebook(folder / "sales.ipynb", LOAD, PID)
     offer(tmp_path, path, "top")
-    write(path, LOAD, PID.replace("pid", "process"), title="# Sales")
+    write_notebook(path, LOAD, PID.replace("pid", "process"), title="# Sales")
     async with served_folder(folder, tmp_path) as here:
         assert here.list_names() == ["top"]
         (said,) = _note_new_names(here).values()
@@ -60,7 +52,7 @@ async def test_the_code_of_what_is_listed_may_have_changed_since(folder, tmp_pat
 
 async def test_tools_of_the_same_name_are_told_apart(folder, tmp_path):
     for name in ("sales", "costs", "sub/sales"):
-        offer(tmp_path, write(folder / f"{name}.ipynb", LOAD, PID), "top")
+        offer(tmp_path, write_notebook(folder / f"{name}.ipynb", LOAD, PID), "top")
     async with served_folder(folder, tmp_path) as here:
         assert here.list_names() == ["costs_top", "sales_top", "sub--sales_top"]
 
@@ -68,14 +60,14 @@ async def test_tools_of_the_same_name_are_told_apart(folder, tmp_path):
 async def test_new_changed_and_deleted_notebooks_are_followed(folder, tmp_path):
     async with served_folder(folder, tmp_path) as here:
         assert here.list_names() == []
-        path = write(folder / "sales.ipynb", LOAD, PID)
+        path = write_notebook(folder / "sales.ipynb", LOAD, PID)
         await here.until(lambda: "sales" in _note_new_names(here))
-        write(path, LOAD, PID, title="# Sales")
-        write(path, LOAD, PID.replace("pid", "process"), title="# Sales of today")
+        write_notebook(path, LOAD, PID, title="# Sales")
+        write_notebook(path, LOAD, PID.replace("pid", "process"), title="# Sales of today")
         await here.until(lambda: "Sales of today" in _note_new_names(here)["sales"])
         path.unlink()
         await here.until(lambda: _note_new_names(here) == {})
-        offer(tmp_path, write(folder / "costs.ipynb", LOAD, PID), "top")
+        offer(tmp_path, write_notebook(folder / "costs.ipynb", LOAD, PID), "top")
         await here.until(lambda: here.list_names() == ["top"])
         (folder / "costs.ipynb").unlink()
         await here.until(lambda: here.list_names() == [])
@@ -86,10 +78,10 @@ async def test_new_changed_and_deleted_notebooks_are_followed(folder, tmp_path):
 async def test_what_is_seen_once_is_not_believed(folder, tmp_path):
     here = ServedFolder([folder], tmp_path)
     await here.folders.list_all()
-    path = write(folder / "sales.ipynb", LOAD, PID)
+    path = write_notebook(folder / "sales.ipynb", LOAD, PID)
     await here.folders._follow()
     assert _note_new_names(here) == {}
-    write(path, LOAD, PID, title="# Sales")
+    write_notebook(path, LOAD, PID, title="# Sales")
     await here.folders._follow()
     assert _note_new_names(here) == {}
     await here.folders._follow()
@@ -97,7 +89,7 @@ async def test_what_is_seen_once_is_not_believed(folder, tmp_path):
 
 
 async def test_half_a_file_is_not_believed_and_a_broken_one_keeps_its_tools(folder, tmp_path):
-    path = write(folder / "sales.ipynb", LOAD, PID)
+    path = write_notebook(folder / "sales.ipynb", LOAD, PID)
     offer(tmp_path, path, "top")
     async with served_folder(folder, tmp_path) as here:
         whole = path.read_bytes()
@@ -110,7 +102,7 @@ async def test_half_a_file_is_not_believed_and_a_broken_one_keeps_its_tools(fold
 
 
 async def test_what_declares_nothing_is_left_out_and_comes_back_when_it_does(folder, tmp_path):
-    path = write(folder / "plain.ipynb", "1 + 1")
+    path = write_notebook(folder / "plain.ipynb", "1 + 1")
     (folder / "broken.ipynb").write_text("{")
     async with served_folder(folder, tmp_path) as here:
         assert _note_new_names(here) == {}
@@ -118,23 +110,23 @@ async def test_what_declares_nothing_is_left_out_and_comes_back_when_it_does(fol
             "plain.ipynb": "its code does not use mcp_notebook",
             "broken.ipynb": "it is not JSON, so it is not a notebook",
         }
-        write(path, LOAD, PID)
+        write_notebook(path, LOAD, PID)
         await here.until(lambda: "plain" in _note_new_names(here))
-        write(path, "1 + 1")
+        write_notebook(path, "1 + 1")
         await here.until(lambda: _note_new_names(here) == {})
 
 
 async def test_a_notebook_whose_code_does_not_say_that_it_has_tools_is_known_by_its_last_run(
     folder, tmp_path
 ):
-    path = write(folder / "sales.ipynb", "%run setup.py")
+    path = write_notebook(folder / "sales.ipynb", "%run setup.py")
     offer(tmp_path, path, "top")
     async with served_folder(folder, tmp_path) as here:
         assert here.list_names() == ["top"]
 
 
 async def test_a_folder_that_is_gone_keeps_its_tools_and_it_is_said_once(folder, tmp_path, capsys):
-    offer(tmp_path, write(folder / "sales.ipynb", LOAD, PID), "top")
+    offer(tmp_path, write_notebook(folder / "sales.ipynb", LOAD, PID), "top")
     async with served_folder(folder, tmp_path) as here:
         folder.rename(tmp_path / "moved")
         said = ""
@@ -147,7 +139,7 @@ async def test_a_folder_that_is_gone_keeps_its_tools_and_it_is_said_once(folder,
         await here.until(is_said)
         assert here.list_names() == ["top"]
         (tmp_path / "moved").rename(folder)
-        write(folder / "new.ipynb", LOAD, PID)
+        write_notebook(folder / "new.ipynb", LOAD, PID)
         await here.until(lambda: "new" in _note_new_names(here))
         assert said.count("cannot be read") == 1
 
@@ -155,7 +147,7 @@ async def test_a_folder_that_is_gone_keeps_its_tools_and_it_is_said_once(folder,
 async def test_what_cannot_be_looked_at_for_a_while_is_not_taken_for_deleted(
     folder, tmp_path, monkeypatch
 ):
-    path = write(folder / "sub" / "sales.ipynb", LOAD, PID)
+    path = write_notebook(folder / "sub" / "sales.ipynb", LOAD, PID)
     offer(tmp_path, path, "top")
     scan = os.scandir
 
@@ -183,13 +175,12 @@ async def test_what_cannot_be_looked_at_for_a_while_is_not_taken_for_deleted(
     assert here.list_names() == []
 
 
-async def test_a_notebook_keeps_its_place_when_there_are_too_many(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "MAX_NOTEBOOKS", 2)
+async def test_a_notebook_keeps_its_place_when_there_are_too_many(folder, tmp_path):
     for name in ("b", "c"):
-        offer(tmp_path, write(folder / f"{name}.ipynb", LOAD, PID), f"tool_{name}")
-    here = ServedFolder([folder], tmp_path)
+        offer(tmp_path, write_notebook(folder / f"{name}.ipynb", LOAD, PID), f"tool_{name}")
+    here = ServedFolder([folder], tmp_path, max_notebooks=2)
     await here.folders.list_all()
-    offer(tmp_path, write(folder / "a.ipynb", LOAD, PID), "tool_a")
+    offer(tmp_path, write_notebook(folder / "a.ipynb", LOAD, PID), "tool_a")
     for _ in range(3):
         await here.folders._follow()
         assert here.list_names() == ["tool_b", "tool_c"]
@@ -200,36 +191,8 @@ async def test_a_notebook_keeps_its_place_when_there_are_too_many(folder, tmp_pa
     assert here.list_names() == ["tool_c", "tool_a"]
 
 
-async def test_a_notebook_that_is_not_served_keeps_no_place(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "MAX_NOTEBOOKS", 2)
-    write(folder / "b.ipynb", "1 + 1")
-    offer(tmp_path, write(folder / "c.ipynb", LOAD, PID), "tool_c")
-    here = ServedFolder([folder], tmp_path)
-    await here.folders.list_all()
-    offer(tmp_path, write(folder / "a.ipynb", LOAD, PID), "tool_a")
-    for _ in range(3):
-        await here.folders._follow()
-    assert here.list_names() == ["tool_c", "tool_a"]
-
-
-async def test_what_is_left_out_for_a_reason_of_its_own_is_gone(folder, tmp_path):
-    offer(tmp_path, write(folder / "env" / "sales.ipynb", LOAD, PID), "top")
-    here = ServedFolder([folder], tmp_path)
-    await here.folders.list_all()
-    (folder / "env" / "pyvenv.cfg").touch()
-    for _ in range(2):
-        await here.folders._follow()
-    assert here.list_names() == []
-
-
-async def test_a_folder_that_cannot_be_read_is_an_error(tmp_path):
-    here = ServedFolder([tmp_path / "nowhere"], tmp_path)
-    with pytest.raises(NotebookError, match="nowhere cannot be read"):
-        await here.folders.list_all()
-
-
 async def test_a_notebook_that_is_served_anyway_is_not_served_twice(folder, tmp_path):
-    path = write(folder / "sales.ipynb", LOAD, PID)
+    path = write_notebook(folder / "sales.ipynb", LOAD, PID)
     offer(tmp_path, path, "top")
     here = ServedFolder([folder], tmp_path, besides={"sales": path})
     await here.folders.list_all()
@@ -242,16 +205,16 @@ async def test_a_notebook_has_its_name_whatever_is_beside_the_folder_and_in_it(f
         await here.folders.list_all()
         return {entry.name for entry in here.catalog.entries("notebook")}
 
-    write(folder / "sales.ipynb", LOAD, PID)
+    write_notebook(folder / "sales.ipynb", LOAD, PID)
     (name,) = await list_notebooks()
     assert re.fullmatch("sales-[0-9a-f]{10}", name)
-    write(folder / "sales-2.ipynb", LOAD, PID)
+    write_notebook(folder / "sales-2.ipynb", LOAD, PID)
     assert await list_notebooks() == {name, "sales-2"}
 
 
 async def test_a_thousand_tools_of_fifty_notebooks_are_listed_at_once(folder, tmp_path):
     for number in range(50):
-        path = write(folder / f"notebook{number:02}.ipynb", LOAD, PID)
+        path = write_notebook(folder / f"notebook{number:02}.ipynb", LOAD, PID)
         offer(tmp_path, path, *(f"tool{number}_{tool}" for tool in range(20)))
     here = ServedFolder([folder], tmp_path)
     with anyio.fail_after(5):  # it takes a twentieth

@@ -7,16 +7,15 @@ import anyio
 import psutil
 import pytest
 from clients import text_of
-from linked_servers import Notes
+from linked_servers import Notes, make_server
 from live import TIMEOUT
 from mcp import Client
 from mcp_types import ElicitResult
-from served_folder import LOAD, PID, served_folder, write
+from notebook_files import write_notebook
+from served_folder import LOAD, PID, served_folder
 
-from mcp_notebook.bridge.headless.folders import folder as folder_module
 from mcp_notebook.bridge.server.consent.ask_consent import ALLOW, ALLOW_HOUR, ALLOW_SESSION, DENY
 from mcp_notebook.bridge.server.consent.policy import ConsentPolicy
-from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.telemetry.call_events import CallEnd, CallRefusal, CallStart
 from mcp_notebook.settings.limits import Limits
 
@@ -29,18 +28,11 @@ WAIT = "import pathlib, time\nwhile not pathlib.Path('go').exists():\n    time.s
 ASKS = {"consent": ConsentPolicy(confirm_destructive=True)}
 
 
-@pytest.fixture(autouse=True)
-def soon(monkeypatch):
-    """Look often."""
-    monkeypatch.setattr(folder_module, "LOOK_INTERVAL", 0.02)
-    monkeypatch.setattr(folder_module, "_SHARE", 0)
-
-
 @asynccontextmanager
-async def _served(folder, home, era, user=None, **options):
+async def _served(folder, home, era, user=None, look_interval=0.02, **options):
     """Yield a client of a server of this folder, the server, and the folder as it is served."""
-    async with served_folder(folder, home) as here:
-        server = NotebookServer(here.catalog, here.links, runs_notebooks=True, **options)
+    async with served_folder(folder, home, look_interval=look_interval) as here:
+        server = make_server(here.catalog, here.links, runs_notebooks=True, **options)
         async with Client(server.mcp, mode=era, elicitation_callback=user) as client:
             with anyio.fail_after(TIMEOUT):
                 yield client, server, here
@@ -52,8 +44,8 @@ async def _run(client, name="sums"):
 
 @pytest.mark.slow
 async def test_a_run_has_a_start_and_one_end(folder, home, era):
-    write(folder / "sums.ipynb", LOAD, PID)
-    write(folder / "fails.ipynb", LOAD, PID, "1 / 0")
+    write_notebook(folder / "sums.ipynb", LOAD, PID)
+    write_notebook(folder / "fails.ipynb", LOAD, PID, "1 / 0")
     notes = Notes()
     async with _served(folder, home, era, observers=[notes]) as (client, _, _):
         assert "sums has run, and 2 tools" in await _run(client)
@@ -72,9 +64,10 @@ async def test_a_run_has_a_start_and_one_end(folder, home, era):
     assert "ZeroDivisionError" in second_end.error
 
 
+@pytest.mark.slow
 async def test_a_run_counts_as_a_running_call_and_its_client_may_cancel_it(folder, home, era):
-    write(folder / "sums.ipynb", LOAD, WAIT, PID)
-    write(folder / "other.ipynb", LOAD, PID)
+    write_notebook(folder / "sums.ipynb", LOAD, WAIT, PID)
+    write_notebook(folder / "other.ipynb", LOAD, PID)
     notes, limits = Notes(), Limits(max_caller_calls=1)
     async with (
         _served(folder, home, era, observers=[notes], limits=limits) as (client, _, here),
@@ -93,7 +86,8 @@ async def test_a_run_counts_as_a_running_call_and_its_client_may_cancel_it(folde
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["deleted", "stopped"])
 async def test_a_run_that_does_not_end_is_no_success(folder, home, era, what):
-    path = write(folder / "sums.ipynb", LOAD, WAIT, PID)
+    begin = "import pathlib\npathlib.Path('began').touch()"
+    path = write_notebook(folder / "sums.ipynb", LOAD, begin, WAIT, PID)
     notes, said = Notes(), []
     async with (
         _served(folder, home, era, observers=[notes]) as (client, server, here),
@@ -104,7 +98,7 @@ async def test_a_run_that_does_not_end_is_no_success(folder, home, era, what):
             said.append(await client.call_tool("run_notebook", {"name": "sums"}))
 
         tasks.start_soon(run)
-        await here.until(lambda: notes)
+        await here.until((folder / "began").exists)
         if what == "deleted":
             path.unlink()
         else:
@@ -118,7 +112,7 @@ async def test_a_run_that_does_not_end_is_no_success(folder, home, era, what):
 
 @pytest.mark.parametrize("through", [None, "call_notebook_tool"])
 async def test_nothing_runs_unasked_where_a_person_decides(folder, home, era, through):
-    write(folder / "sums.ipynb", LOAD, PID)
+    write_notebook(folder / "sums.ipynb", LOAD, PID)
     asked, answers, notes = [], [ALLOW, DENY], Notes()
 
     async def answer(_context, params):
@@ -131,7 +125,7 @@ async def test_nothing_runs_unasked_where_a_person_decides(folder, home, era, th
         arguments = {"name": "run_notebook", "arguments": {"name": "sums"}}
         return text_of(await client.call_tool(through, arguments))
 
-    options = ASKS | {"with_meta_tools": "only", "observers": [notes]}
+    options = ASKS | {"meta_tools": "only", "observers": [notes]}
     async with _served(folder, home, era, answer, **options) as (client, _, _):
         said = await run(client)
         assert said.startswith("The tool 'run_notebook' runs only with a person's consent, so this")
@@ -145,7 +139,7 @@ async def test_nothing_runs_unasked_where_a_person_decides(folder, home, era, th
 @pytest.mark.slow
 async def test_a_grant_is_for_one_notebook_and_its_code(folder, home, era):
     for name in ("sums", "other"):
-        write(folder / f"{name}.ipynb", LOAD, PID)
+        write_notebook(folder / f"{name}.ipynb", LOAD, PID)
     asked = []
 
     async def answer(_context, params):
@@ -156,7 +150,7 @@ async def test_a_grant_is_for_one_notebook_and_its_code(folder, home, era):
     async with _served(folder, home, era, answer, **ASKS) as (client, _, here):
         await _run(client)
         for number, code in enumerate(["1 + 1", "2 + 2"], start=2):
-            write(folder / "sums.ipynb", LOAD, PID, code)
+            write_notebook(folder / "sums.ipynb", LOAD, PID, code)
             await here.until(lambda: "sums" in here.list_names("notebook"))
             await _run(client)
             assert len(asked) == number
@@ -164,20 +158,18 @@ async def test_a_grant_is_for_one_notebook_and_its_code(folder, home, era):
     assert len(asked) == 4
 
 
-async def test_code_that_is_saved_while_a_person_is_asked_does_not_run(
-    folder, home, era, monkeypatch
-):
-    monkeypatch.setattr(folder_module, "LOOK_INTERVAL", 60)  # nobody has seen that it was saved
-    write(folder / "sums.ipynb", LOAD, PID)
+async def test_code_that_is_saved_while_a_person_is_asked_does_not_run(folder, home, era):
+    write_notebook(folder / "sums.ipynb", LOAD, PID)
     asked = []
 
     async def answer(_context, params):
         asked.append(params.message)
         if len(asked) == 1:
-            write(folder / "sums.ipynb", LOAD, PID, "open('ran', 'w').close()")
+            write_notebook(folder / "sums.ipynb", LOAD, PID, "open('ran', 'w').close()")
         return ElicitResult(action="accept", content={"answer": ALLOW_HOUR})
 
-    async with _served(folder, home, era, answer, **ASKS) as (client, _, _):
+    # Nobody has seen that it was saved.
+    async with _served(folder, home, era, answer, 60, **ASKS) as (client, _, _):
         said = await _run(client)
         assert said.endswith("its file was changed after a person was asked. Call again.")
         assert not (folder / "ran").exists()
@@ -187,14 +179,14 @@ async def test_code_that_is_saved_while_a_person_is_asked_does_not_run(
 
 
 async def test_where_nobody_can_be_asked_nothing_runs(folder, home, era):
-    write(folder / "sums.ipynb", LOAD, PID)
+    write_notebook(folder / "sums.ipynb", LOAD, PID)
     async with _served(folder, home, era, **ASKS) as (client, _, _):
         said = await _run(client)
     assert "so it shows no forms, and the notebook 'sums' does not run" in said
 
 
 async def test_a_notebook_that_is_deleted_while_a_person_is_asked_does_not_run(folder, home, era):
-    path = write(folder / "sums.ipynb", LOAD, PID)
+    path = write_notebook(folder / "sums.ipynb", LOAD, PID)
     async with served_folder(folder, home) as here:
 
         async def answer(_context, _params):
@@ -202,7 +194,7 @@ async def test_a_notebook_that_is_deleted_while_a_person_is_asked_does_not_run(f
             await here.until(lambda: not here.list_names("notebook"))
             return ElicitResult(action="accept", content={"answer": ALLOW})
 
-        server = NotebookServer(here.catalog, here.links, runs_notebooks=True, **ASKS)
+        server = make_server(here.catalog, here.links, runs_notebooks=True, **ASKS)
         async with Client(server.mcp, mode=era, elicitation_callback=answer) as client:
             said = await _run(client)
     if era == "legacy":

@@ -14,9 +14,9 @@ from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, RunningCall
 from mcp_notebook.bridge.server.calls import tool_questions
 from mcp_notebook.bridge.server.calls.gates import CallParams
 from mcp_notebook.bridge.server.calls.tool_questions import NO_ANSWER, ParkedCalls, ToolQuestions
-from mcp_notebook.bridge.server.protocol.client_profile import profile_from_sdk
-from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
-from mcp_notebook.bridge.server.protocol.protocol_error import ProtocolError
+from mcp_notebook.bridge.server.sessions.client_profile import profile_from_sdk
+from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
+from mcp_notebook.bridge.server.sessions.protocol_error import ProtocolError
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError, KernelGone, UnknownState
 from mcp_notebook.wire import content_blocks, messages

@@ -2,7 +2,6 @@
 
 import pytest
 
-from mcp_notebook.bridge.server.consent import answer_states
 from mcp_notebook.bridge.server.consent.answer_states import AnswerStates
 from mcp_notebook.errors import UnknownState
 
@@ -43,9 +42,8 @@ def test_a_state_expires():
     assert states.redeem(states.issue("request", "tool", 0), "request").is_expired
 
 
-def test_open_questions_take_no_memory_and_used_ones_little(monkeypatch):
-    monkeypatch.setattr(answer_states, "MAX_USED", 10)
-    states = AnswerStates()
+def test_open_questions_take_no_memory_and_used_ones_little():
+    states = AnswerStates(max_used=10)
     oldest = states.issue("request", "tool", 60)
     used = [states.issue("request", "tool", 60) for _ in range(50)]
     assert states._used == []

@@ -13,7 +13,6 @@ from linked_servers import Notes, linked_server
 from live import Link, kernel_with, record_of
 from mcp import Client
 from mcp.shared.exceptions import MCPError
-from msgspec import structs
 
 from mcp_notebook.bridge.access.caller import OWNER, Caller
 from mcp_notebook.bridge.server.consent import ask_consent
@@ -25,7 +24,6 @@ from mcp_notebook.bridge.server.consent.ask_consent import (
     KEY,
 )
 from mcp_notebook.bridge.server.consent.policy import ConsentPolicy
-from mcp_notebook.bridge.server.protocol.detached_arguments import ARGUMENTS_KEY, StdioRequest
 from mcp_notebook.bridge.telemetry.call_events import CallRefusal, CallStart
 from mcp_notebook.text.missing_tools import META_TOOLS
 from mcp_notebook.wire import messages
@@ -41,7 +39,7 @@ def drop(year: int, key: Annotated[str, Field(json_schema_extra={"writeOnly": Tr
 CELLS = [
     "from typing import Annotated\nfrom pydantic import Field\nruns = []",
     DROP,
-    '%%mcp_tool --confirm --read-only --cache 1h\ndef peek() -> str:\n    "Peek."\n    return "ok"',
+    '%%mcp_tool --confirm --read-only\ndef peek() -> str:\n    "Peek."\n    return "ok"',
     '%%mcp_tool --read-only\ndef look() -> str:\n    "Look."\n    return "seen"',
     '%%mcp_tool\ndef overwrite() -> str:\n    "Overwrite."\n    return "gone"',
     '%%mcp_tool --non-destructive\ndef add() -> str:\n    "Add."\n    return "more"',
@@ -99,7 +97,12 @@ async def test_a_tool_runs_when_its_user_has_agreed(kernel, era):
     assert "hunter2" not in first.message
     assert lines[-1].startswith('Asked by: owner, with the program "mcp ')
     field = first.requested_schema["properties"]["answer"]
-    assert field["enum"] == [ALLOW, ALLOW_SESSION if era == "legacy" else ALLOW_HOUR, DENY]
+    # VS Code shows these two alone, and selects the default or else the first answer.
+    assert field["title"] == "Allow drop?"
+    assert field["description"].startswith("Arguments: year = 1, key = ")
+    assert "hunter2" not in field["description"]
+    assert field["enum"] == [DENY, ALLOW, ALLOW_SESSION if era == "legacy" else ALLOW_HOUR]
+    assert "default" not in field
     assert sum(isinstance(note, CallStart) for note in notes) == 2
     assert not any(isinstance(note, CallRefusal) for note in notes)
 
@@ -243,7 +246,7 @@ async def test_destructive_tools_ask_where_the_policy_says_so(kernel, era):
 async def test_a_call_through_a_meta_tool_is_asked_about_like_any_other(kernel, era):
     user = User({"answer": ALLOW})
     request = {"name": "drop", "arguments": {"year": 9}}
-    async with connected(kernel, era, user, with_meta_tools=True) as client:
+    async with connected(kernel, era, user, meta_tools=True) as client:
         assert text_of(await client.call_tool(META_TOOLS[2], request)) == "dropped 9"
         assert "Tool: drop\n" in user.asked[0].message
         assert "    year = 9\n" in user.asked[0].message
@@ -477,40 +480,6 @@ async def test_an_answer_that_comes_too_late_is_a_no(kernel):
     assert await has_run(kernel)
 
 
-async def test_large_arguments_are_outlined_and_bound_to_the_answer(kernel):
-    """What is large reaches the server as text; a hash of it is no stand-in that can be forged."""
-    asked = []
-    rows = "x" * 300_000
-    text = f'{{"year": 24, "\\u0079ear": 25, "year": 26, "key": "{rows}"}}'
-
-    async def attach(ctx, call_next):
-        if ctx.method == "tools/call":
-            ctx.request = StdioRequest({ARGUMENTS_KEY: texts[0].encode()} if texts[0] else {})
-        return await call_next(ctx)
-
-    texts = [text]
-    async with (
-        linked_server(kernel) as (server, _),
-        Client(server.mcp, mode="auto", elicitation_callback=User("cancel")) as client,
-    ):
-        server.mcp.middleware.append(attach)
-        raw = Raw(client)
-        first = await raw.call({})
-        asked.append(first.input_requests[KEY].params.message)
-        texts[0] = text.replace("26", "27")
-        await raw.refusal({}, first.request_state)
-        texts[0] = text
-        result = await raw.call({}, first.request_state)
-        texts[0] = ""
-        stand_in = await raw.call({"sha256": "0" * 64})
-        texts[0] = text
-        await raw.refusal({}, stand_in.request_state)
-    assert "    year = 26\n" in asked[0]
-    assert "    key = (300,002 bytes, not shown)\n" in asked[0]
-    assert text_of(result) == "dropped 26"
-    assert await has_run(kernel, 26)
-
-
 # -- clients that show no forms: the notebook asks -------------------------------------------------
 
 
@@ -640,20 +609,16 @@ async def test_a_call_is_lost_if_its_kernel_leaves_while_the_notebook_asks(kerne
     assert await has_run(kernel)
 
 
-@pytest.mark.parametrize(
-    ("owner", "why"), [("user", "is too old to ask there"), ("bridge", "runs without a frontend")]
-)
-async def test_a_call_about_which_nobody_can_be_asked_is_refused(kernel, era, owner, why):
+async def test_a_call_about_which_nobody_can_be_asked_is_refused(kernel, era):
     notes = Notes()
     async with linked_server(kernel, observers=[notes]) as (server, links):
         (link,) = links.open_links
         link.requests.can_ask_consent = False
-        link.record = structs.replace(link.record, owner=owner)
         async with Client(server.mcp, mode=era) as client:
             result = await client.call_tool("drop", {"year": 45})
     assert result.is_error
     assert "Nobody can be asked: the client has not declared MCP's elicitation" in text_of(result)
-    assert why in text_of(result)
+    assert "runs without a frontend" in text_of(result)
     assert isinstance(notes[0], CallRefusal)
     assert await has_run(kernel)
 
@@ -678,13 +643,13 @@ def test_what_is_allowed_on_a_connection_ends_with_it():
     assert not grants._by_connection
 
 
-def test_without_a_connection_it_is_for_one_caller_with_one_program(monkeypatch):
+def test_without_a_connection_it_is_for_one_caller_with_one_program():
     grants = ask_consent.Grants()
     grants.add("owner", "drop", client="Claude 2")
     assert grants.has("owner", "drop", client="Claude 2")
     assert not grants.has("owner", "drop", client="Claude 3")
     assert not grants.has("reader", "drop", client="Claude 2")
-    monkeypatch.setattr(ask_consent, "GRANT_SECONDS", -1)
+    grants = ask_consent.Grants(seconds=-1)
     grants.add("owner", "late", client="Claude 2")
     assert not grants.has("owner", "late", client="Claude 2")
 

@@ -17,6 +17,8 @@ from mcp_notebook.bridge.server.consent.question_text import (
     make_question,
     quote,
     write_question,
+    write_summary,
+    write_title,
 )
 from mcp_notebook.text.redaction import MASK
 from mcp_notebook.wire.messages import ToolInfo
@@ -40,6 +42,20 @@ def test_the_question_shows_the_tool_its_arguments_and_who_asks():
         'Asked by: owner, with the program "Claude 2"',
     ]
     assert written({})[4:] == ["Arguments: none", "Asked by: owner"]
+
+
+def test_on_one_line_it_is_cut_and_says_so():
+    asked = Question(
+        tool="drop", notebook="sales", arguments={"n": 1, "sql": "x\n" * 900}, caller=""
+    )
+    assert write_title(asked) == "Allow drop?"
+    said = write_summary(asked)
+    assert said.startswith('Arguments: n = 1, sql = "x\\nx')
+    assert said.endswith(" more characters are not shown)")
+    assert said.isprintable()
+    assert len(said) < 400
+    none = Question(tool="a\nb", notebook="sales", arguments={}, caller="")
+    assert (write_title(none), write_summary(none)) == ('Allow "a\\nb"?', "Arguments: none")
 
 
 def test_secrets_are_not_shown():
@@ -100,10 +116,6 @@ def test_the_tools_own_parameters_are_shown_before_others():
     assert lines[5] == "    year = 2012"
     assert lines[5 + MAX_ARGUMENTS] == f"    ({101 - MAX_ARGUMENTS} more arguments are not shown)"
     assert len("\n".join(lines)) < 3 * MAX_CHARS
-
-
-def test_arguments_that_are_too_large_are_named_with_their_size():
-    assert "    rows = (312,456 bytes, not shown)" in written({}, sizes={"rows": 312_456})
 
 
 def test_long_hostile_arguments_take_no_time():

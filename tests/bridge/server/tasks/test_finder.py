@@ -7,20 +7,16 @@ import anyio
 import mcp_types as types
 import pytest
 from kernel_stand_ins import peer, welcome
+from linked_servers import make_server
 from live import TIMEOUT
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 from msgspec import structs
 from task_client import TasksExtension, ask_task, start_task
 
-from mcp_notebook.bridge.access.caller import OWNER
 from mcp_notebook.bridge.kernels import kernel_requests
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.server.protocol.client_profile import ClientProfile
-from mcp_notebook.bridge.server.protocol.client_request import ClientRequest
-from mcp_notebook.bridge.server.server import NotebookServer
-from mcp_notebook.bridge.server.tasks.forms import make_task_form
 from mcp_notebook.wire import messages
 
 pytestmark = [
@@ -32,12 +28,12 @@ pytestmark = [
 @asynccontextmanager
 async def asked(home):
     """Yield a client, a server and a stand-in for its kernel, whose only tool makes tasks."""
-    hello = structs.replace(welcome("train"), tasks=True)
+    hello = welcome("train")
     hello.tools[0] = structs.replace(hello.tools[0], task="optional")
     catalog = Catalog()
-    async with peer(home, hello) as kernel, Links(catalog, on_change=int) as links:
+    async with peer(home, hello) as kernel, Links(catalog) as links:
         await links.connect(kernel.record)
-        server = NotebookServer(catalog, links)
+        server = make_server(catalog, links)
         async with Client(server.mcp, extensions=[TasksExtension()]) as client:
             with anyio.fail_after(TIMEOUT):
                 yield client, server, kernel
@@ -121,29 +117,6 @@ async def test_a_task_whose_kernel_lives_is_not_lost_with_the_link(home):
         state = await ask_task(client, "tasks/get", task_id)
         assert state["status"] == "failed"
         assert "died, was restarted, or ended" in state["error"]["message"]
-
-
-async def test_who_waits_for_news_of_a_task_does_not_ask_without_pause(home):
-    """Nobody can ask its kernel, which lives."""
-    async with asked(home) as (client, server, kernel):
-        task_id = await make_task(client, kernel)
-        tasks, asks = server.tasks, []
-        tasks.finder.has_kernel = lambda kernel_id: asks.append(kernel_id) or True
-        link = tasks.finder.find_link(task_id)
-        kernel.writer.close()
-        await link.end.wait()
-        request = ClientRequest(
-            profile=ClientProfile("2026-07-28", messages.ClientInfo()),
-            id=1,
-            caller=OWNER,
-            meta={},
-            headers=None,
-            channel=None,
-        )
-        with anyio.move_on_after(0.3):
-            form = make_task_form(make_info(kernel))
-            await tasks.find_form(request, task_id, changed_from=form)
-        assert 1 <= len(asks) <= 3
 
 
 @pytest.mark.parametrize(

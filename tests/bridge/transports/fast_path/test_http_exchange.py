@@ -124,18 +124,6 @@ async def test_a_client_that_goes_ends_its_call(monkeypatch):
     assert wire.sent == []
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-async def test_only_the_work_is_cancelled(when):
-    exchange = HttpExchange(Wire().receive, Wire().send)
-    if when == "before":
-        exchange.end("cancelled")
-    with exchange:
-        await anyio.lowlevel.checkpoint()
-    if when == "after":
-        exchange.end("cancelled")
-    await anyio.lowlevel.checkpoint()
-
-
 async def test_work_that_is_cancelled_twice_is_left_once():
     exchange = HttpExchange(Wire().receive, Wire().send)
     task = asyncio.current_task()

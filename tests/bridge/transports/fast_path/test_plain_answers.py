@@ -1,6 +1,5 @@
 """The answers to plain requests say what the SDK would say."""
 
-import itertools
 import json
 from types import SimpleNamespace
 
@@ -14,11 +13,11 @@ from mcp_notebook.bridge.access.caller import OWNER
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.server.declaration import SERVER_INFO
-from mcp_notebook.bridge.server.lists import resources
-from mcp_notebook.bridge.server.lists.declared_resources import DeclaredResources
-from mcp_notebook.bridge.server.protocol.protocol_error import ProtocolError
-from mcp_notebook.bridge.server.protocol.result_forms import make_call_result
-from mcp_notebook.bridge.server.protocol.tool_form import VERSIONS, make_prompt_form
+from mcp_notebook.bridge.server.forms.result_forms import make_call_result
+from mcp_notebook.bridge.server.forms.tool_form import VERSIONS, make_prompt_form
+from mcp_notebook.bridge.server.resources import resources
+from mcp_notebook.bridge.server.resources.declared_resources import DeclaredResources
+from mcp_notebook.bridge.server.sessions.protocol_error import ProtocolError
 from mcp_notebook.bridge.transports.fast_path.plain_answers import PlainAnswers, expand, write_error
 from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.wire import messages
@@ -28,8 +27,8 @@ PICTURE = bytes(range(256))
 RESULTS = [
     Result(),
     Result([Text("a"), Text('Ünï\u2028 "q" \\ \x00')], is_error=True),
-    Result([Text("long", brief="short")], structured={"a": [1, 2.5, None, True, "x"]}),
-    Result([Text("long", brief="short")], structured=[1, 2]),
+    Result([Text("a")], structured={"a": [1, 2.5, None, True, "x"]}),
+    Result([Text("a")], structured=[1, 2]),
     Result([Text("long")], structured={"nan": float("nan"), "inf": float("-inf"), "big": 10**30}),
     Result([Image(PICTURE), Audio(PICTURE), Resource("a:b", PICTURE), Resource("a:c", "text")]),
     Result(
@@ -51,13 +50,13 @@ RESULTS = [
 def test_a_result_is_the_sdks(result):
     answers = PlainAnswers(SimpleNamespace())
     runner = ServerRunner(SERVER, None, None)
-    for version, takes_structured in itertools.product(VERSIONS, [True, False]):
-        pieces = answers.write_result(result, version, takes_structured=takes_structured)
-        made = make_call_result(result, version, takes_structured=takes_structured)
+    for version in VERSIONS:
+        pieces = answers.write_result(result, version)
+        made = make_call_result(result, version)
         shaped = runner._serialize("tools/call", version, made)
         message = types.JSONRPCResponse(jsonrpc="2.0", id=1, result=shaped)
         expected = json.loads(message.model_dump_json())["result"]
-        assert json.loads(b"".join(expand(pieces))) == expected, (version, takes_structured)
+        assert json.loads(b"".join(expand(pieces))) == expected, version
 
 
 ICON = {"src": "https://example.com/a.png", "mimeType": "image/png", "sizes": ["48x48"]}

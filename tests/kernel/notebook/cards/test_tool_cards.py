@@ -36,22 +36,10 @@ def test_a_cell_has_one_card_of_all_its_tools_however_they_are_declared(kernel):
     assert re.findall(r"MCP tool (\w)", card) == ["d", "e"]
 
 
-def test_a_cell_without_new_tools_shows_no_card(kernel):
-    assert show(kernel, "print(1)") == []
-    assert show(kernel, "@mcp_tool\ndef a(): 'A.'\nregistry.remove('a')") == []
-
-
 def test_a_tool_that_another_declares_has_no_card_in_the_cell_that_calls_it(kernel):
     show(kernel, "@mcp_tool\ndef make(): registry.add(Tool(name='new', handler=make)); 'Make.'")
     assert show(kernel, "%mcp call make") == []
     assert "new" in kernel.ok("%mcp status").text
-
-
-def test_tools_that_were_declared_before_the_extension_was_loaded_have_a_card(kernel):
-    show(kernel, "%unload_ext mcp_notebook\n@mcp_tool\ndef early(): 'E.'")
-    (card,) = show(kernel, "%load_ext mcp_notebook")
-    assert "early()" in card
-    assert show(kernel, "%reload_ext mcp_notebook") == []
 
 
 def test_a_tool_that_follows_its_function_has_a_card_where_that_has_changed_it(kernel):

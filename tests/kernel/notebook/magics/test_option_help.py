@@ -41,7 +41,7 @@ def test_the_options_that_few_tools_need_come_last_and_one_sentence_says_what_a_
     assert title == ""
     for name in ("read_only", "confirm", "timeout", "cache"):
         assert re.search(rf"^  (--)?{name.replace('_', '[-_]')}", common, re.MULTILINE)
-    for name in ("related", "priority", "idempotent", "stateful"):
+    for name in ("related", "priority", "idempotent", "icon"):
         assert re.search(rf"^  (--)?{name}", rare, re.MULTILINE)
     thought = " ".join(common.strip().partition("\n\n")[0].split())
     for word in ("destructive", "read", "confirm", "confirm_destructive"):

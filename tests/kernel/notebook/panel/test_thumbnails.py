@@ -11,7 +11,8 @@ from mcp_notebook.kernel.notebook.panel.thumbnails import (
     MAX_BYTES,
     MAX_TEXT,
     SIDES,
-    make_thumbnail,
+    shrink,
+    summarize,
 )
 
 
@@ -25,12 +26,11 @@ def noise(size):
 
 
 def test_a_text_is_its_first_line_shortened_and_without_escape_codes():
-    assert make_thumbnail(Result([Text("\n\n  \x1b[31mone\x1b[0m  two \nthree")])).text == "one two"
-    thumbnail = make_thumbnail(Result([Text("x" * 10**6)]))
-    assert len(thumbnail.text) == MAX_TEXT
-    assert thumbnail.text.endswith("…")
-    assert thumbnail.picture is None
-    assert make_thumbnail(Result()).text == ""
+    assert summarize(Result([Text("\n\n  \x1b[31mone\x1b[0m  two \nthree")])) == "one two"
+    shown = summarize(Result([Text("x" * 10**6)]))
+    assert len(shown) == MAX_TEXT
+    assert shown.endswith("…")
+    assert summarize(Result()) == ""
 
 
 def test_other_things_are_counted():
@@ -43,8 +43,7 @@ def test_other_things_are_counted():
         ResourceLink("file:///a", name="a"),
         Resource("file:///b", data="b"),
     ]
-    thumbnail = make_thumbnail(Result(blocks))
-    assert thumbnail.text == "2 pictures, 1 sound, 1 link, 1 document, Rain"
+    assert summarize(Result(blocks)) == "2 pictures, 1 sound, 1 link, 1 document, Rain"
 
 
 @pytest.mark.parametrize(
@@ -58,29 +57,21 @@ def test_other_things_are_counted():
     ],
 )
 def test_a_picture_becomes_small(kind, size):
-    thumbnail = make_thumbnail(Result([Image(encode(noise(size), kind))]))
-    assert thumbnail.mime_type == "image/png"
-    assert len(thumbnail.picture) <= MAX_BYTES
-    with PIL.Image.open(io.BytesIO(thumbnail.picture)) as image:
+    small, mime_type = shrink(encode(noise(size), kind))
+    assert mime_type == "image/png"
+    assert len(small) <= MAX_BYTES
+    with PIL.Image.open(io.BytesIO(small)) as image:
         assert image.width <= SIDES[0]
         assert image.height <= SIDES[1]
 
 
-def test_a_picture_that_cannot_be_read_is_named_only():
-    thumbnail = make_thumbnail(Result([Image(b"\x89PNG but not really")]))
-    assert (thumbnail.text, thumbnail.picture) == ("1 picture", None)
+def test_a_picture_that_cannot_be_read_is_not_shown():
+    assert shrink(b"\x89PNG but not really") is None
 
 
 def test_without_pil_a_small_png_is_shown_and_nothing_is_imported(monkeypatch):
     small, large = encode(PIL.Image.new("RGB", (9, 9))), encode(noise((300, 300)))
     monkeypatch.delitem(sys.modules, "PIL.Image")
-    assert make_thumbnail(Result([Image(small)])).picture == small
-    assert make_thumbnail(Result([Image(large)])).picture is None
+    assert shrink(small) == (small, "image/png")
+    assert shrink(large) is None
     assert "PIL.Image" not in sys.modules
-
-
-def test_an_error_has_no_picture():
-    picture = Image(encode(PIL.Image.new("RGB", (9, 9))))
-    thumbnail = make_thumbnail(Result([picture, Text("ValueError: no")], is_error=True))
-    assert thumbnail.picture is None
-    assert thumbnail.text == "1 picture, ValueError: no"

@@ -27,7 +27,7 @@ def test_what_a_block_is_made_of_keeps_what_the_block_says(converter, plt):
     figure, axes = plt.subplots()
     axes.plot([1, 2])
     said = {"audience": ("user",), "priority": 0.5, "last_modified": "2025-01-12"}
-    [picture] = converter.make_result(Image(figure, **said), ()).content
+    picture, _line = converter.make_result(Image(figure, **said), ()).content
     assert picture == Image(picture.data, "image/png", **said)
     pandas = pytest.importorskip("pandas")
     [table] = converter.make_result(Text(pandas.DataFrame({"a": [1]}), **said), ()).content

@@ -8,16 +8,18 @@ from pydantic import AnyUrl, TypeAdapter
 
 from mcp_notebook.content import Resource, ResourceLink, Text
 from mcp_notebook.kernel.link.resource_store import ResourceStore
+from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.embedded import normalize_uri
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.settings.settings import Settings
 
-SMALL = Settings(max_result_chars=1_000, max_picture_bytes=2_048)
+SMALL = Budget(chars=1_000, picture_bytes=2_048)
 
 
 def made(value, keep=None):
     store = ResourceStore("k", 10**9)
-    converter = Converter(DisplayFormatter().format, SMALL, keep=keep or store.keep)
+    settings, keep = Settings(), keep or store.keep
+    converter = Converter(DisplayFormatter().format, settings, budget=SMALL, keep=keep)
     return list(converter.make_result(value, ()).content), store
 
 

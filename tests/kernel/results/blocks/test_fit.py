@@ -8,7 +8,7 @@ import PIL.Image
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcp_notebook.bridge.server.protocol.result_forms import make_call_result
+from mcp_notebook.bridge.server.forms.result_forms import make_call_result
 from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Text
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.results.blocks.budget import Budget
@@ -22,8 +22,9 @@ MOST = 2**20
 """Bytes of a server-sent event that the official Python client takes."""
 
 
-def budget(keep, most=2**19, **other):
-    return Budget.from_settings(Settings(max_result_bytes=most, **other), keep)
+def budget(keep, most=2**19, pictures=8):
+    size = min(most, 2**20)
+    return Budget(result_bytes=most, picture_bytes=size, pictures=pictures, keep=keep)
 
 
 def picture(side=300, form="PNG", seed=0, mode="RGB"):
@@ -50,11 +51,6 @@ def bytes_in(blocks):
     return sum(len(json.dumps(part) if isinstance(part, str) else part) for part in parts)
 
 
-def test_what_fits_together_is_left_as_it_is(store):
-    blocks = [Image(NOISE[0]), Text("and"), Audio(b"RIFF" + bytes(1_000))]
-    assert fit_blocks(blocks, budget(store.keep)) == blocks
-
-
 def test_pictures_that_do_not_fit_together_are_made_smaller_and_their_originals_kept(store):
     made = fit_blocks([Image(data) for data in NOISE], budget(store.keep))
     assert kinds(made) == ["Image", "Text", "ResourceLink"] * 8
@@ -70,7 +66,7 @@ def test_pictures_that_do_not_fit_together_are_made_smaller_and_their_originals_
 
 def test_small_pictures_stay_sharp_beside_large_ones(store):
     small = picture(50)
-    made = fit_blocks([Image(small), *map(Image, NOISE)], budget(store.keep, max_pictures=9))
+    made = fit_blocks([Image(small), *map(Image, NOISE)], budget(store.keep, pictures=9))
     assert made[0] == Image(small)
     assert kinds(made) == ["Image", *["Image", "Text", "ResourceLink"] * 8]
 
@@ -79,7 +75,10 @@ def test_a_picture_that_was_made_smaller_already_keeps_its_first_original(store)
     huge = picture(400)
     values = [PIL.Image.open(io.BytesIO(huge)), *map(PIL.Image.open, map(io.BytesIO, NOISE))]
     converter = Converter(
-        lambda *_: ({}, {}), Settings(max_picture_side=299, max_pictures=9), keep=store.keep
+        lambda *_: ({}, {}),
+        Settings(),
+        budget=Budget(picture_side=299, pictures=9),
+        keep=store.keep,
     )
     made = list(converter.make_result(values, ()).content)
     assert kinds(made) == ["Image", "Text", "ResourceLink"] * 9
@@ -128,27 +127,6 @@ def test_what_a_sound_takes_is_not_given_to_the_pictures(store):
     assert bytes_in(made) <= room.result_bytes
 
 
-def test_a_text_document_counts_as_its_json(store):
-    texts = [Resource(f"file:///{index}.txt", "\N{SMILE}" * 20_000) for index in range(5)]
-    made = fit_blocks(texts, budget(store.keep))
-    assert kinds(made) == ["Text", "ResourceLink"] * 5
-    made = fit_blocks(texts, budget(discard_original))
-    assert kinds(made) == ["Resource"] * 5, "nobody keeps it: its ends are better than nothing"
-    assert len(json.dumps([block.data for block in made])) < 2**19
-
-
-def test_without_room_pictures_become_links(store):
-    made = fit_blocks([Image(data) for data in NOISE], budget(store.keep, 1_024))
-    assert kinds(made) == ["Text", "ResourceLink"] * 8
-    assert "does not fit" in made[0].text
-    assert store.find_format(made[1].uri).content() == NOISE[0]
-
-
-def test_one_picture_has_no_more_than_all_together(store):
-    assert budget(store.keep, 5_000).picture_bytes == 5_000
-    assert budget(store.keep, 2**22).picture_bytes == 2**20
-
-
 def test_a_result_of_everything_at_its_limits_is_less_than_clients_refuse(store):
     """In ASCII; the structured content alone may have more, in a language that needs more bytes."""
     values = [
@@ -180,7 +158,7 @@ BLOCKS = st.one_of(
 @settings(suppress_health_check=[HealthCheck.large_base_example])
 def test_any_blocks_fit_together_and_each_is_shown_or_noted(blocks, most, kept):
     keep = ResourceStore("k", 10**9).keep if kept else discard_original
-    room = budget(keep, most, max_pictures=100)
+    room = budget(keep, most, pictures=100)
     made = [piece.block for piece in fit_bytes(list(map(Piece, blocks)), room)]
     assert bytes_in(made) <= most
     assert len(made) >= len(blocks)

@@ -7,7 +7,6 @@ from mcp_notebook.kernel.results.blocks.fit import fit_pieces
 from mcp_notebook.kernel.results.blocks.image_block import describe_encoded_original
 from mcp_notebook.kernel.results.blocks.originals import discard_original
 from mcp_notebook.kernel.results.blocks.piece import Piece
-from mcp_notebook.settings.settings import Settings
 
 
 def small(index):
@@ -16,7 +15,7 @@ def small(index):
 
 
 def budget(keep, pictures=8):
-    return Budget.from_settings(Settings(max_pictures=pictures), keep)
+    return Budget(pictures=pictures, keep=keep)
 
 
 def test_a_picture_is_followed_by_what_was_done_and_by_its_original(store):

@@ -33,10 +33,8 @@ def test_plain_neighbours_are_joined_and_a_table_is_ended_by_an_empty_line():
 def test_a_text_with_attributes_is_not_joined():
     special = [
         Piece(Text("a", audience="user")),
-        Piece(Text("a", brief="b")),
         Piece(Text("a"), is_partial=True),
         Piece(Text("a"), has_links=True),
-        Piece(Text("a"), repeats_data=True),
     ]
     for piece in special:
         assert join_texts([piece, Piece(Text("b"))]) == [piece, Piece(Text("b"))]

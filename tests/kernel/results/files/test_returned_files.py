@@ -1,7 +1,6 @@
 """What paths of files become, and which files are never opened."""
 
 import contextlib
-import json
 import os
 import socket
 from pathlib import Path, PurePosixPath
@@ -17,13 +16,13 @@ from sample_files import encode_image, write_file
 from mcp_notebook.content import Image, Result, Text
 from mcp_notebook.errors import CallError
 from mcp_notebook.kernel.link.resource_store import ResourceStore
+from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.converter import Converter
-from mcp_notebook.kernel.results.files.returned_files import MAX_FILES
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.wire import content_blocks, frames
 
 FORMATTER = DisplayFormatter()
-SMALL = Settings(max_result_chars=1_000, max_picture_bytes=2_048)
+SMALL = Budget(chars=1_000, picture_bytes=2_048)
 PDF = b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n"
 
 
@@ -45,7 +44,7 @@ def test_a_path_may_be_relative_or_any_path_like_but_a_text_is_a_text(folder, to
 
 def test_a_linked_file_that_changed_or_went_says_so(folder, convert, store):
     path = write_file(folder / "a.bin", bytes(5_000))
-    [_, link] = convert(path, max_picture_bytes=2_048)
+    [_, link] = convert(path, budget=Budget(picture_bytes=2_048))
     read = store.find_format(link.uri).content
     path.write_bytes(bytes(5_001))
     with pytest.raises(CallError, match="has changed since it was linked"):
@@ -93,17 +92,6 @@ def test_paths_in_lists_and_dicts_are_named(folder, convert):
     ]
     assert convert({"log": a, "n": 1}) == [Text("log:\nfirst\n\nn: 1")]
     assert convert(Result([a, "text"])) == [Text("first"), Text("text")]
-
-
-def test_many_paths_are_a_listing(folder, to_text):
-    paths = [write_file(folder / f"{i}.txt", f"content {i}") for i in range(MAX_FILES + 1)]
-    assert json.loads(to_text(paths)) == [str(path) for path in paths]
-    assert "content 0" in to_text(paths[:-1])
-
-
-def test_deeper_in_data_a_path_is_its_text(folder, to_text):
-    path = write_file(folder / "a.txt", "content")
-    assert json.loads(to_text({"files": [path]})) == {"files": [str(path)]}
 
 
 def test_blocks_take_paths_and_keep_what_they_say(folder, convert):
@@ -221,7 +209,7 @@ def test_names_that_are_not_unicode_do_no_harm(folder, convert):
     odd = write_file(folder / os.fsdecode(b"\xff.bin"), bytes(3_000))
     [block] = convert(odd)
     assert block.uri.endswith("/%FF.bin")
-    [text, link] = convert(odd, max_picture_bytes=2_048)
+    [text, link] = convert(odd, budget=Budget(picture_bytes=2_048))
     assert "\ufffd.bin" in text.text
     assert link.name == "\ufffd.bin"
 
@@ -294,7 +282,7 @@ def test_any_file_gives_a_result_that_can_be_sent(beginning, content, suffix, ti
             beginning + content * times,
         )
         store = ResourceStore("k", 10**9)
-        converter = Converter(FORMATTER.format, SMALL, keep=store.keep)
+        converter = Converter(FORMATTER.format, Settings(), budget=SMALL, keep=store.keep)
         result = converter.make_result(path, ())
         message, attachments = content_blocks.pack_result(1, result)
         frames.encode(message, attachments)

@@ -144,18 +144,6 @@ def test_a_folder_behind_a_link_is_not_even_counted(data, secret, to_text, swap_
     assert "entries" not in to_text(data / "a.txt")
 
 
-def test_a_link_that_takes_a_tables_place_is_not_followed(
-    data, secret, pandas, convert, swap_after_check
-):
-    write_file(data / "a.csv", "a\n1\n")
-    write_file(secret.parent / "a.csv", "secret\n2\n")
-    assert "int64" in convert(data / "a.csv")[0].text
-    swap_after_check(data, secret.parent)
-    [text] = convert(data / "a.csv")
-    assert data.is_symlink()
-    assert "cannot be read" in text.text
-
-
 def test_a_linked_file_is_read_later_only_where_it_was(
     data, secret, convert, store, swap_after_check
 ):

@@ -4,7 +4,6 @@ With IPython's real formatters and the real libraries. What draws them is mostly
 """
 
 import json
-import shutil
 
 import pytest
 from live import Link, record_of
@@ -57,12 +56,6 @@ def test_a_chart_that_is_not_drawn_says_what_to_install_and_what_it_shows(
     assert len(rows) == 5_000
 
 
-@pytest.mark.needs("altair")
-def test_a_chart_that_altair_refuses_says_why(alt, converter):
-    text = converter.make_result(bars(alt, 6_000), ()).content[0].text
-    assert text.startswith("[This altair.Chart cannot be shown: MaxRowsError: The number of rows")
-
-
 @pytest.mark.needs("plotly")
 def test_a_figure_that_is_not_drawn_says_what_to_install_and_what_it_shows(
     px, converter, read_original, undrawn
@@ -82,14 +75,6 @@ def test_a_figure_that_is_not_drawn_says_what_to_install_and_what_it_shows(
 
 
 @pytest.mark.needs("plotly")
-def test_figures_stay_in_their_place_among_other_values(px, converter, undrawn):
-    figures = {"first": px.line(y=[1, 2]), "second": px.line(y=[3, 4])}
-    made = [b for b in converter.make_result(figures, ()).content if isinstance(b, Text)]
-    assert [block.text.partition(":")[0] for block in made] == ["first", "second"]
-    assert "[3,4]" in made[1].text
-
-
-@pytest.mark.needs("plotly")
 @pytest.mark.parametrize("renderer", ["plotly_mimetype", "notebook_connected", "colab", "iframe"])
 def test_a_shown_figure_is_found_whatever_shows_it(px, renderer, tmp_path, monkeypatch):
     io = pytest.importorskip("plotly.io")
@@ -103,51 +88,11 @@ def test_a_shown_figure_is_found_whatever_shows_it(px, renderer, tmp_path, monke
 
 
 @pytest.mark.needs("plotly")
-def test_a_figure_in_html_of_its_own_is_found(px):
-    plot = find_plot_in_display({"text/html": px.line(y=[1, 2], title="t").to_html()})
-    assert plot.kind == "a plotly figure"
-    assert "[1,2]" in plot.summarize(1_000)
-
-
-@pytest.mark.needs("plotly")
 def test_what_the_user_registered_for_a_figure_wins(px, formatter, converter):
     figure = px.line(y=[1, 2])
     formatter.formatters["text/markdown"].for_type(type(figure), lambda _: "**mine**")
     [block] = converter.make_result(figure, ()).content
     assert block.text == "**mine**"
-
-
-@pytest.mark.needs("altair")
-def test_a_mimebundle_that_the_user_registered_wins_too(alt, formatter, converter):
-    chart = bars(alt)
-    formatter.mimebundle_formatter.for_type(
-        type(chart), lambda *_, **__: ({"text/markdown": "*mine*"}, {})
-    )
-    [block] = converter.make_result(chart, ()).content
-    assert block.text == "*mine*"
-
-
-@pytest.mark.needs("graphviz")
-def test_a_graph_is_its_source_where_dot_is_missing(converter, read_original, monkeypatch):
-    graphviz = pytest.importorskip("graphviz")
-    monkeypatch.setattr(shutil, "which", lambda _: None)
-    graph = graphviz.Digraph()
-    graph.edge("a", "b")
-    for value in (graph, graphviz.Source(graph.source)):
-        text, link = converter.make_result(value, ()).content
-        assert "\ta -> b\n" in text.text
-        assert read_original(link) == graph.source
-
-
-@pytest.mark.needs("graphviz", "vl_convert")
-def test_a_graph_is_a_picture_where_dot_is_there(converter):
-    graphviz = pytest.importorskip("graphviz")
-    pytest.importorskip("vl_convert")
-    if shutil.which("dot") is None:
-        pytest.skip("the program dot is missing")
-    picture, link = converter.make_result(graphviz.Source("digraph { a -> b }"), ()).content
-    assert isinstance(picture, Image)
-    assert link.mime_type == "image/svg+xml"
 
 
 @pytest.mark.parametrize(

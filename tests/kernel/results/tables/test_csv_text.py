@@ -8,22 +8,19 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from IPython.core.formatters import DisplayFormatter
-from optional_libraries import import_optional
 
+from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.converter import Converter
-from mcp_notebook.kernel.results.tables.cell_text import QuotedText
-from mcp_notebook.kernel.results.tables.csv_text import format_csv_lines, format_csv_rows
+from mcp_notebook.kernel.results.tables.csv_text import format_csv_rows
 from mcp_notebook.kernel.results.tables.exports import write_csv
-from mcp_notebook.kernel.results.tables.pandas_frame import wrap_pandas_index, wrap_pandas_table
-from mcp_notebook.kernel.results.tables.row_frame import wrap_dicts
+from mcp_notebook.kernel.results.tables.pandas_frame import wrap_pandas_table
 from mcp_notebook.kernel.safe.text import clean_text
 from mcp_notebook.settings.settings import Settings
 
 pd = pytest.importorskip("pandas")
 np = pytest.importorskip("numpy")
-pl = import_optional("polars")
 
-CONVERTER = Converter(DisplayFormatter().format, Settings(table_format="csv"))
+CONVERTER = Converter(DisplayFormatter().format, Settings(), budget=Budget(table_format="csv"))
 TEXTS = st.text(max_size=20) | st.text('a \t\r\n",;|', max_size=10) | st.sampled_from(["NaN", ""])
 ROWS = st.lists(st.tuples(TEXTS, TEXTS), min_size=2, max_size=5)
 NAMES = ["first\r\nname", " second,"]
@@ -52,32 +49,6 @@ def test_whatever_texts_are_in_a_table_its_preview_reads_back(rows):
     assert read_preview(frame.astype(object)) == expected
     assert read_preview(frame.set_index(NAMES[0])) == expected
     assert read_preview(np.array(rows, dtype=object)) == expected[1:]
-
-
-@given(st.lists(TEXTS, min_size=1, max_size=5))
-@example(["a\nb", "", "NaN"])
-def test_whatever_texts_are_in_one_column_its_preview_reads_back(texts):
-    expected = [["s"], *([clean_text(text)] for text in texts)]
-    assert read_preview(pd.Series(texts, name="s", dtype=object)) == expected
-    assert read_preview(pd.Index(texts, name="s", dtype=object)) == expected
-
-
-@pytest.mark.needs("polars")
-@given(ROWS)
-@example([("a\nb", "c\rd"), ("  lead", "trail "), ("", "NaN")])
-def test_whatever_texts_are_in_polars_its_preview_reads_back(rows):
-    expected = [NAMES, *cleaned(rows)]
-    assert read_preview(pl.DataFrame(rows, schema=NAMES, orient="row")) == expected
-    texts = [first for first, _ in rows]
-    expected = [["s"], *([clean_text(text)] for text in texts)]
-    assert read_preview(pl.Series("s", texts)) == expected
-
-
-@given(st.lists(st.tuples(TEXTS, TEXTS), min_size=9, max_size=12))
-def test_whatever_texts_are_in_a_list_of_dicts_its_preview_reads_back(rows):
-    long_names = ["the first of the names\n", "the second of the names"]
-    dicts = [dict(zip(long_names, row, strict=True)) for row in rows]
-    assert read_preview(dicts) == [long_names, *cleaned(rows)]
 
 
 @given(TEXTS, TEXTS)
@@ -117,7 +88,8 @@ def test_a_missing_value_is_nothing_and_a_text_like_one_is_quoted_in_preview_and
 
 
 def test_markdown_quotes_as_json_what_it_would_lose():
-    markdown = Converter(DisplayFormatter().format, Settings(table_format="markdown"))
+    budget = Budget(table_format="markdown")
+    markdown = Converter(DisplayFormatter().format, Settings(), budget=budget)
     cells = ["a\nb", "  lead", "NaN", "", None, '"x"', 'say "x"', "a|b"]
     frame = pd.DataFrame({"n": range(len(cells)), "s": pd.Series(cells, dtype=object)})
     lines = markdown.make_result(frame, ()).content[0].text.split("\n")[-len(cells) :]
@@ -141,32 +113,8 @@ def test_a_name_with_a_line_end_stays_on_the_line_of_the_types():
     assert block.text.startswith('DataFrame: 1 row x 1 column; "a\\n\\nb" int64\n\n')
 
 
-def test_what_a_styler_shows_for_missing_values_is_not_taken_for_a_text():
-    pytest.importorskip("jinja2")
-    frame = pd.DataFrame({"a": [1.5, None], "s": ["NaN", "x"]})
-    assert read_preview(frame.style.format("{:>9.1f}", subset="a")) == [
-        ["a", "s"], ["1.5", "NaN"], ["", "x"]
-    ]  # fmt: skip
-    [block] = CONVERTER.make_result(frame.style, ()).content
-    assert block.text.endswith('1.500000,"NaN"\n,x')
-
-
 def test_rows_of_numbers_and_texts_are_written_as_by_the_csv_module():
     rows = [(1, 2.5, "a"), (None, "", 'x"y')]
     expected = io.StringIO()
     csv.writer(expected, lineterminator="\n").writerows(rows)
     assert format_csv_rows(rows) == expected.getvalue()
-
-
-def test_a_row_of_one_missing_value_is_not_an_empty_line():
-    assert format_csv_lines([[""]]) == ['""']
-    assert format_csv_lines([[QuotedText("")]]) == ['""']
-    assert format_csv_lines([[]]) == [""]
-    assert format_csv_rows([("",)]) == '""\n'
-
-
-def test_an_index_and_a_list_of_dicts_have_the_same_files():
-    index = pd.MultiIndex.from_tuples([("a", ""), ("b\r", "NaN")], names=["x", "y"])
-    assert write_csv(wrap_pandas_index(index)) == 'x,y\na,""\n"b\r","NaN"\n'
-    dicts = [{"x": "a", "y": ""}, {"x": "b\r", "y": "NaN"}, {"x": None, "y": float("nan")}]
-    assert write_csv(wrap_dicts(dicts)) == 'x,y\na,""\n"b\r","NaN"\n,NaN\n'

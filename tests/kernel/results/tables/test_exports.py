@@ -1,6 +1,5 @@
 """Files of whole tables, whatever is in their cells."""
 
-import csv
 import io
 
 import pytest
@@ -55,13 +54,6 @@ def test_lone_surrogates_and_ints_without_end_are_written():
 
 
 @pytest.mark.needs("pyarrow")
-def test_lists_and_dicts_in_cells_stay_what_they_are_in_parquet():
-    frame = wrap_pandas_table(pd.DataFrame({"l": [[1], None], "d": [{"k": "v"}, {"k": None}]}))
-    read = pq.read_table(io.BytesIO(write_parquet(frame))).to_pylist()
-    assert read == [{"l": [1], "d": {"k": "v"}}, {"l": None, "d": {"k": None}}]
-
-
-@pytest.mark.needs("pyarrow")
 def test_duplicate_names_and_names_other_than_text_are_distinguished():
     table = pd.DataFrame([[1, 2, 3, 4]], columns=["a", "a", 1, None])
     frame = wrap_pandas_table(table)
@@ -69,21 +61,6 @@ def test_duplicate_names_and_names_other_than_text_are_distinguished():
     names = pq.read_table(io.BytesIO(write_parquet(frame))).column_names
     assert names[:3] == ["a", "a_2", "1"]
     assert len(set(names)) == 4
-
-
-@pytest.mark.needs("pyarrow")
-@pytest.mark.parametrize("frame", [pd.DataFrame(), pd.DataFrame({"a": []})])
-def test_tables_without_rows_have_files(frame):
-    assert write_csv(wrap_pandas_table(frame)) == ",".join(frame.columns) + "\n"
-    assert pq.read_table(io.BytesIO(write_parquet(wrap_pandas_table(frame)))).shape == frame.shape
-
-
-def test_a_carriage_return_in_a_name_does_not_end_the_line():
-    frame = wrap_pandas_table(pd.DataFrame({"a\rb": [1], "c": [2]}))
-    assert list(csv.reader(io.StringIO(write_csv(frame), newline=""))) == [
-        ["a\rb", "c"],
-        ["1", "2"],
-    ]
 
 
 @pytest.mark.needs("pyarrow")

@@ -5,9 +5,6 @@ import pytest
 from mcp_notebook.kernel.results.tables.frame import (
     MAX_COLUMNS,
     Frame,
-    format_name,
-    select_ends,
-    select_middle,
 )
 
 
@@ -53,32 +50,7 @@ def test_the_title_is_the_kind_and_the_shape(height, width, title):
     assert Grid(height, width).title == title
 
 
-def test_the_shape_of_a_single_column_is_its_rows():
-    grid = Grid(3, 1)
-    grid.is_single = True
-    assert grid.shape_text == "3 rows"
-
-
 def test_the_schema_of_a_wide_table_names_the_first_and_last_columns():
     assert Grid(1, 2).schema_text == "c0 int, c1 int"
     columns = Grid(1, 1_000).schema_text.split(", ")
     assert (len(columns), columns[0], columns[-1]) == (MAX_COLUMNS, "c0 int", "c999 int")
-
-
-def test_a_frame_without_labels_exports_itself():
-    grid = Grid(1, 1)
-    assert grid.labels(0, 1) == grid.label_data() == []
-    assert grid.source is grid
-
-
-@pytest.mark.parametrize("size", [0, 1, 4, 5, 6, 11])
-@pytest.mark.parametrize("limit", [1, 4, 5])
-def test_ends_and_middle_are_all_positions(size, limit):
-    ends = list(select_ends(size, limit))
-    assert len(ends) == min(size, limit)
-    assert sorted([*ends, *select_middle(size, limit)]) == list(range(size))
-
-
-def test_the_levels_of_a_name_are_joined():
-    assert format_name(("min", "", 2.50)) == "min / 2.5"
-    assert format_name(7) == "7"

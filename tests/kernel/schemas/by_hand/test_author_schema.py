@@ -70,7 +70,11 @@ def test_arguments_come_as_they_were_sent_and_defaults_are_the_handlers():
             {"x": 1},
             "x: no such parameter; there are: limit.",
         ),
-        ({**of(a={}), "dependentRequired": {"a": ["b"]}}, {"a": 1}, "b: missing; 'a' needs it."),
+        (
+            {**of(a={}), "dependentRequired": {"a": ["b"]}},
+            {"a": 1},
+            "arguments: got {'a': 1} (object); its schema says `dependentRequired`: {'a': ['b']}.",
+        ),
         (
             {**of(a={}), "propertyNames": {"maxLength": 2}},
             {"abc": 1},

@@ -6,7 +6,6 @@ import sys
 import pytest
 
 from mcp_notebook.kernel.schemas.by_hand.jsonschema_validator import (
-    FORMATS,
     compile_pattern,
     drop_unusable_patterns,
     find_errors,
@@ -83,35 +82,13 @@ def test_keywords_of_our_own_find_what_is_wrong_where_it_is(schema, value, wrong
     assert paths(schema, value) == wrong
 
 
-@pytest.mark.parametrize(
-    ("name", "right", "wrong"),
-    [
-        ("date", "2024-02-29", "2023-02-29"),
-        ("date-time", "2024-01-01T10:00:00", "2024-01-01"),
-        ("time", "10:00", "25:00"),
-        ("email", "a@example.com", "a"),
-        ("ipv4", "127.0.0.1", "127.0.0"),
-        ("ipv6", "::1", "1"),
-        ("uuid", "12345678-1234-5678-1234-567812345678", "1"),
-    ],
-)
-def test_a_format_of_ours_is_checked(name, right, wrong):
-    assert name in FORMATS
-    assert paths({"format": name}, right) == []
-    assert paths({"format": name}, wrong) == [[]]
-    assert paths({"format": name}, 5) == []
-
-
-def test_other_formats_say_nothing():
-    assert paths({"format": "hostname"}, "not a host name!") == []
-
-
 def test_tools_with_type_hints_and_their_first_calls_do_not_load_jsonschema():
     code = """
 import dataclasses, sys
 import mcp_notebook.kernel.extension
 from mcp_notebook.errors import InvalidArguments
 from mcp_notebook.kernel.tools.declared_tool import make_tool
+from mcp_notebook.kernel.tools.options import ToolOptions
 
 @dataclasses.dataclass
 class Point:
@@ -121,7 +98,7 @@ def move(point: Point, by: list[int]) -> Point:
     "Move."
     return Point(point.x + by[0])
 
-tool = make_tool(move)
+tool = make_tool(move, ToolOptions(output_schema=True))
 arguments = tool.schema.validate({"point": {"x": 1}, "by": "[2]"})
 assert tool.output.convert(move(**arguments), 100) == {"x": 3.0}
 try:

@@ -58,8 +58,8 @@ def circular():
         (of(a={"minimum": "low"}), "at 'properties/a/minimum'"),
         (of(a={"$ref": "https://example.com/a"}), "nothing is fetched"),
         (of(a={"$ref": "other.json#/x"}), "nothing is fetched"),
-        (of(a={"$ref": "#/$defs/a"}), "'#/$defs/a', which it does not contain"),
-        (of(a={"$ref": "#anchor"}), "'#anchor', which it does not contain"),
+        (of(a={"$ref": "#/$defs/a"}), "'#/$defs/a', which is not a schema within it"),
+        (of(a={"$ref": "#anchor"}), "'#anchor', which is not a schema within it"),
         (of(a={"$ref": "#/type"}), "'#/type', which is not a schema"),
         ({**of(a={"$ref": "#/x"}), "x": {"type": "strin"}}, "at 'type'"),
         ({"type": "object", "$ref": "#"}, "for the same value"),
@@ -80,7 +80,6 @@ def circular():
         (of(a={"default": "\ud800"}), "is not valid JSON"),
         (circular(), "is not valid JSON"),
         (deep(), "too deeply"),
-        ({"type": "object", "description": "x" * 2_000_000}, "the limit is 1000000"),
     ],
 )
 def test_a_schema_that_cannot_be_used_is_refused_with_its_reason(schema, said):

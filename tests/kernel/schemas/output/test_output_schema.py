@@ -1,5 +1,6 @@
 """Output schemas, and structured results that match them, without a kernel."""
 
+import base64
 import contextlib
 import dataclasses
 import datetime as dt
@@ -10,8 +11,6 @@ import sqlite3
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
@@ -38,16 +37,16 @@ from pydantic import (
 from schemas import check_schema
 from typing_extensions import TypedDict
 
-from mcp_notebook.content import Image, ResourceLink, Result, Text
+from mcp_notebook.content import Image, ResourceLink, Result
 from mcp_notebook.errors import DefinitionError, InvalidResult
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.results.converter import Converter
-from mcp_notebook.kernel.results.outputs import Printed
+from mcp_notebook.kernel.results.outputs import Displayed, Printed
 from mcp_notebook.kernel.schemas.output.data_limit import ResultTooLarge, shorten_data
 from mcp_notebook.kernel.schemas.output.output_schema import (
     OutputSchema,
-    inline_root,
 )
+from mcp_notebook.kernel.schemas.output.published_schema import ABOUT
 from mcp_notebook.kernel.schemas.recursion import has_id
 from mcp_notebook.kernel.tools.declared_tool import make_tool
 from mcp_notebook.kernel.tools.options import ToolOptions
@@ -55,17 +54,15 @@ from mcp_notebook.settings.settings import Settings
 
 NAN = float("nan")
 UNSAID = object()
-LEAF = {"value": 2, "kids": []}
+_UNASKED = (UNSAID, Result, None)
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
 T = TypeVar("T")
 
 
 class Colour(enum.Enum):
     RED = "red"
-
-
-class Access(enum.Flag):
-    READ = 1
-    WRITE = 2
 
 
 class Item(BaseModel):
@@ -176,21 +173,32 @@ def tool_of(annotation, **options):
     return make_tool(tool, ToolOptions(**options))
 
 
+def asked_of(annotation, **options):
+    """Return a tool whose author asks for a schema, unless the options say otherwise."""
+    return tool_of(annotation, **{"output_schema": annotation not in _UNASKED} | options)
+
+
 def result_of(annotation, value, outputs=(), limit=100_000, **options):
-    """Return the result of a tool that returns this, after a client's own check."""
-    is_valid = options.get("validate_output", True)
-    return returned_by(tool_of(annotation, **options), value, outputs, limit, is_valid=is_valid)
+    """Return the result of a tool that returns this, after a client's own check.
+
+    Its structured content is only the data.
+    """
+    return returned_by(asked_of(annotation, **options), value, outputs, limit)
 
 
-def returned_by(tool, value, outputs=(), limit=100_000, *, is_valid=True):
+def returned_by(tool, value, outputs=(), limit=100_000):
     """As `result_of`, for a tool that there is."""
-    bounded = Settings(max_structured_chars=limit)
+    bounded = Settings(max_result_chars=limit)
     result = Converter(DisplayFormatter().format, bounded).make_result(value, outputs, tool.output)
     schema = tool.info.output_schema
-    if schema is not None and not result.is_error and is_valid:
+    if result.structured is None:
+        return result
+    if schema is not None:
         check_schema(schema)
         Draft202012Validator(schema).validate(result.structured)
-    return result
+    data = {name: item for name, item in result.structured.items() if name != ABOUT}
+    is_at_root = tool.output is not None and tool.output.is_at_root
+    return dataclasses.replace(result, structured=data if is_at_root else data["result"])
 
 
 @pytest.mark.parametrize(
@@ -202,28 +210,18 @@ def returned_by(tool, value, outputs=(), limit=100_000, *, is_valid=True):
         Annotated[int, Field(ge=1)],
     ],
 )
-def test_what_a_program_could_use_has_a_schema(annotation):
-    schema = tool_of(annotation).info.output_schema
+def test_an_annotation_becomes_a_schema_if_its_author_asks_for_it(annotation):
+    schema = asked_of(annotation).info.output_schema
     check_schema(schema)
-    assert schema == tool_of(annotation).info.output_schema
-    assert tool_of(annotation, output_schema=False).info.output_schema is None
+    assert schema["type"] == "object"
+    assert schema == asked_of(annotation).info.output_schema
+    tool = tool_of(annotation)
+    assert (tool.output, tool.info.output_schema) == (None, None)
+    assert returned_by(tool, 1).structured is None
 
 
-@pytest.mark.parametrize(
-    "annotation",
-    [
-        *(UNSAID, None, Any, object, str, str | None, Annotated[str, "text"], bytes, T, Result),
-        *(Text, list[Image], Text | int, Iterator[int], Mock(), Mock, Converter, "list[int"),
-        *(list, tuple, set, list[Any], tuple[object, ...], list | None, Path),
-    ],
-)
-def test_what_is_read_or_shown_has_none_and_is_a_tool_all_the_same(annotation):
-    assert tool_of(annotation).info.output_schema is None
-
-
-def test_pandas_and_matplotlib_have_none_unless_asked_for():
+def test_a_table_becomes_rows():
     pandas = pytest.importorskip("pandas")
-    assert tool_of(pandas.DataFrame).info.output_schema is None
     frame = pandas.DataFrame({"a": [1, 2], "b": [0.5, NAN]}, index=["x", "y"])
     result = result_of(pandas.DataFrame, frame, output_schema=True)
     rows = [{"index": "x", "a": 1, "b": 0.5}, {"index": "y", "a": 2, "b": None}]
@@ -233,24 +231,10 @@ def test_pandas_and_matplotlib_have_none_unless_asked_for():
     assert result_of(pandas.Series, series, output_schema=True).structured == {"a": 1, "b": 2}
 
 
-def test_an_annotation_that_names_nothing_is_a_warning():
-    namespace = {"__name__": "__main__"}
-    exec("def tool() -> 'Missing': 'D.'", namespace)
-    tool = make_tool(namespace["tool"])
-    assert tool.info.output_schema is None
-    [warning] = tool.warnings
-    assert warning.startswith("The return annotation uses `Missing`, which is not defined")
-
-
 @pytest.mark.parametrize("annotation", [UNSAID, Result, Converter, "Missing"])
 def test_a_schema_that_is_asked_for_and_cannot_be_is_refused(annotation):
     with pytest.raises(DefinitionError, match=r"`tool`: .*output_schema"):
         tool_of(annotation, output_schema=True)
-
-
-def test_text_has_a_schema_if_asked_for():
-    result = result_of(str, "a\0b", output_schema=True)
-    assert result.structured == "a\0b"
 
 
 @pytest.mark.parametrize(
@@ -288,8 +272,7 @@ def test_text_has_a_schema_if_asked_for():
     ],
 )
 def test_values_are_converted_to_match(annotation, value, structured):
-    asked = True if annotation is str else None
-    assert result_of(annotation, value, output_schema=asked).structured == structured
+    assert result_of(annotation, value).structured == structured
 
 
 @pytest.mark.smoke
@@ -309,10 +292,7 @@ def test_values_are_converted_to_match(annotation, value, structured):
     ],
 )
 def test_a_number_is_sent_as_its_annotation_says(annotation, value, structured):
-    def measure(): ...
-
-    measure.__annotations__["return"] = annotation
-    output = make_tool(measure).output
+    output = asked_of(annotation).output
     sent = output.convert(value, 1_000)
     assert (type(sent), repr(sent)) == (type(structured), repr(structured))
     with pytest.raises(ResultTooLarge):
@@ -352,16 +332,44 @@ def test_numpy_and_pandas_values_are_converted_to_match():
     assert result_of(Visit, visit).structured == {"count": 3, "when": None}
 
 
-def test_the_text_of_a_structured_result_is_the_same_json():
-    assert only_text(result_of(dict[str, float], {"a": NAN})) == '{"a":null}'
-    assert only_text(result_of(Item, Item(name="a"))) == '{"Name":"a","price":0.0}'
+def test_the_text_is_that_of_the_same_tool_without_a_schema():
+    assert only_text(result_of(dict[str, float], {"a": NAN})) == '{"a":"NaN"}'
     assert only_text(result_of(list[int], [1, 2])) == "[1,2]"
 
 
-def test_what_is_printed_does_not_disturb():
-    result = result_of(int, 1, [Printed("hello\n")])
-    assert [block.text for block in result.content] == ["hello", "1"]
-    assert result.structured == 1
+def test_the_data_says_what_was_printed_and_drawn():
+    picture = Image(PNG)
+    store = ResourceStore("k", 10**9)
+    converter = Converter(DisplayFormatter().format, Settings(), keep=store.keep)
+    outputs = [Printed("hello\n"), Displayed({"image/png": PNG})]
+    for annotation, value, data in ((int, 1, {"result": 1}), (Row, {"a": 1, "b": 2.0}, {"a": 1})):
+        result = converter.make_result(value, outputs, asked_of(annotation).output)
+        about = result.structured[ABOUT]
+        assert about.startswith("hello\n\n[A picture of the result (image/png")
+        (link,) = [block for block in result.content if isinstance(block, ResourceLink)]
+        assert f'read_notebook_resource(uri="{link.uri}")' in about
+        assert store.find_format(link.uri).content() == PNG
+        assert data.items() <= result.structured.items()
+    by_hand = converter.make_result(
+        Result(["said", picture], structured=[1]), outputs, asked_of(Result).output
+    )
+    assert by_hand.structured[ABOUT].startswith("hello\n\n")
+    assert by_hand.structured[ABOUT].count("[A picture") == 1  # it is sent once
+    assert "said" in by_hand.structured[ABOUT]
+    assert by_hand.structured["result"] == [1]
+    assert ABOUT not in converter.make_result(1, (), asked_of(int).output).structured
+
+
+def test_much_that_was_printed_is_shortened_in_the_data_and_has_an_address():
+    store = ResourceStore("k", 10**9)
+    converter = Converter(DisplayFormatter().format, Settings(), keep=store.keep)
+    result = converter.make_result(1, [Printed("x" * 20_000)], asked_of(int).output)
+    about = result.structured[ABOUT]
+    assert len(about) < 5_500
+    assert "characters left out" in about
+    (link,) = [block for block in result.content if isinstance(block, ResourceLink)]
+    assert link.uri in about
+    assert store.find_format(link.uri).content() == "x" * 20_000
 
 
 @pytest.mark.parametrize(
@@ -401,18 +409,7 @@ def test_a_result_that_does_not_match_is_an_error_that_says_where(annotation, va
     assert result.is_error
     assert result.structured is None
     assert said in only_text(result)
-    assert "`validate_output=False`" in only_text(result)
     assert "\n" not in only_text(result)
-
-
-def test_a_result_need_not_match_if_its_author_says_so():
-    for annotation, value, structured in [
-        (int, "abc", "abc"),
-        (Item, Item.model_construct(name="a", price="x"), {"Name": "a", "price": "x"}),
-        (list[int], NAN, None),
-        (int, int, "<class 'int'>"),
-    ]:
-        assert result_of(annotation, value, validate_output=False).structured == structured
 
 
 def test_code_of_the_authors_that_fails_is_an_error():
@@ -461,33 +458,27 @@ ROWS = [{"n": number, "name": "x" * 20} for number in range(10_000)]
         (dict, {"a": [0] * 50_000}, ["a"]),
         (dict[str, int], {str(number): 1 for number in range(15_000)}, []),
         (Result, Result(structured=list(range(30_000))), []),
-        *(
-            pytest.param(*case, marks=pytest.mark.slow)
-            for case in [
-                (list[int], range(10**9), []),
-                (dict, {"a": [0] * 500_000}, ["a"]),
-                (dict[str, int], {str(number): 1 for number in range(30_000)}, []),
-                (Result, Result(structured=list(range(10**5))), []),
-            ]
-        ),
+        pytest.param(list[int], range(10**9), [], marks=pytest.mark.slow),
     ],
     ids=lambda case: type(case).__name__,
 )
-def test_of_what_is_too_large_a_part_is_sent_that_matches_and_the_text_and_meta_say_which(
+def test_of_what_is_too_large_a_part_is_sent_that_matches_and_text_and_data_say_which(
     annotation, value, path
 ):
     result = result_of(annotation, value)
     assert not result.is_error, result.content
     assert 80_000 < len(json.dumps(result.structured, ensure_ascii=False)) <= 100_000
-    (cut,) = result.meta["io.github.mcp-notebook/shortened"]
     whole = value.structured if isinstance(value, Result) else value
     whole = whole.rows if isinstance(whole, Report) else whole
     part = result.structured
     for key in path:
         part = part[key]
         whole = whole[key] if isinstance(whole, dict) else whole
-    assert cut == {"path": path, "kept": len(part), "total": len(whole)}
-    assert f"the first {len(part):,} of {len(whole):,} items" in result.content[-1].text
+    said = f"the first {len(part):,} of {len(whole):,} items"
+    assert said in result.content[0].text
+    unchanged = Converter(DisplayFormatter().format, Settings(max_result_chars=100_000))
+    output = asked_of(annotation).output
+    assert said in unchanged.make_result(value, (), output).structured[ABOUT]
     if not isinstance(value, Result | dict) and not path:
         assert part == list(value[: len(part)])
 
@@ -498,7 +489,7 @@ def test_of_what_is_too_large_a_part_is_sent_that_matches_and_the_text_and_meta_
         (dict, {"a": [0.5] * 40_000}, [".json"]),
         (dict, {"a": [123_456_789] * 15_000}, [".json"]),
         pytest.param(
-            *(list[dict], ROWS, [".csv", ".parquet", ".json"]),
+            *(list[dict], ROWS, [".json", ".csv", ".parquet"]),
             marks=pytest.mark.needs("pyarrow"),
         ),
     ],
@@ -506,11 +497,36 @@ def test_of_what_is_too_large_a_part_is_sent_that_matches_and_the_text_and_meta_
 def test_one_link_leads_to_what_both_the_text_and_the_data_leave_out(annotation, value, extensions):
     store = ResourceStore("k", 10**9)
     converter = Converter(DisplayFormatter().format, Settings(), keep=store.keep)
-    result = converter.make_result(value, (), tool_of(annotation).output)
+    result = converter.make_result(value, (), asked_of(annotation).output)
     links = [block.uri for block in result.content if isinstance(block, ResourceLink)]
     assert [Path(uri).suffix for uri in links] == extensions
     whole = next(uri for uri in links if uri.endswith(".json"))
     assert json.loads(store.find_format(whole).content()) == value
+
+
+class Counted(dict):
+    """A dict of very many entries that counts how many are read."""
+
+    read = 0
+
+    def __len__(self):
+        return 10**6
+
+    def __iter__(self):
+        return map(str, range(len(self)))
+
+    def __getitem__(self, key):
+        self.read += 1
+        return int(key)
+
+
+@pytest.mark.parametrize("limit", [1_000, 50_000])
+def test_of_a_very_long_mapping_only_as_much_is_read_as_is_sent(limit):
+    value = Counted()
+    part, cuts = OutputSchema({"type": "object"}).convert_part(value, limit)
+    assert len(part) > limit / 20
+    assert [(cut.kept, cut.total) for cut in cuts] == [(len(part), 10**6)]
+    assert value.read <= limit
 
 
 def test_columns_side_by_side_are_cut_to_one_length_and_a_text_says_that_it_is_cut():
@@ -530,7 +546,7 @@ def test_what_no_part_of_matches_the_schema_is_refused():
     result = result_of(Pair, Pair(list(range(40_000))))
     assert result.is_error
     assert "too large" in only_text(result)
-    assert "(the limit max_structured_chars)" in only_text(result)
+    assert "(the limit max_result_chars)" in only_text(result)
     assert result.structured is None
 
 
@@ -566,22 +582,24 @@ ORDERS = {
 
 
 def test_a_schema_by_hand_is_told_as_it_is_and_results_are_compared_with_it():
-    assert tool_of(UNSAID, output_schema=ORDERS).info.output_schema == ORDERS
+    told = tool_of(UNSAID, output_schema=ORDERS).info.output_schema
+    about = told["properties"].pop(ABOUT)
+    assert about["type"] == "string"
+    assert told == ORDERS
     good = result_of(UNSAID, {"items": [{"price": 1}]}, output_schema=ORDERS)
     assert good.structured == {"items": [{"price": 1}]}
     bad = {"items": [{"price": 1}, {"price": "x"}]}
     said = only_text(result_of(UNSAID, bad, output_schema=ORDERS))
     assert "result.items[1].price: got 'x' (string); allowed: number" in said
     assert "`output_schema`" in said
-    assert not result_of(UNSAID, bad, output_schema=ORDERS, validate_output=False).is_error
 
 
 def test_a_schema_by_hand_can_have_any_root():
     schema = {"type": "array", "items": {"anyOf": [{"$ref": "#"}, {"$ref": "#/$defs/N"}]}}
     schema["$defs"] = {"N": {"type": "integer"}}
-    assert tool_of(UNSAID, output_schema=schema).info.output_schema == schema
-    result = result_of(UNSAID, [1, [2]], output_schema=schema)
-    assert (result.structured, result.is_bare) == ([1, [2]], True)
+    told = tool_of(UNSAID, output_schema=schema).info.output_schema
+    assert told["properties"]["result"]["items"]["anyOf"][0] == {"$ref": "#/properties/result"}
+    assert result_of(UNSAID, [1, [2]], output_schema=schema).structured == [1, [2]]
     assert "result[0][0]" in only_text(result_of(UNSAID, [["x"]], output_schema=schema))
 
 
@@ -590,7 +608,7 @@ def test_a_schema_by_hand_can_have_any_root():
     [
         ({"type": "nothing"}, "'nothing'"),
         ({"$ref": "https://example.com/x"}, "nothing is fetched"),
-        ({"$ref": "#/$defs/x"}, "which it does not contain"),
+        ({"$ref": "#/$defs/x"}, "which is not a schema within it"),
         ({"pattern": "("}, "regular expression"),
         ({"default": object()}, "is not valid JSON"),
         ({"$schema": "http://json-schema.org/draft-07/schema#"}, "JSON Schema 2020-12"),
@@ -611,7 +629,7 @@ def test_a_result_by_hand_is_validated_and_wrapped_too():
     assert result_of(Item, Result("hi", structured={"name": "a"})).structured["Name"] == "a"
     assert "allowed: integer" in only_text(result_of(int, Result("hi", structured="x")))
     assert "has no `structured`" in only_text(result_of(int, Result("hi")))
-    assert result_of(int | None, Result("hi")).is_bare  # None
+    assert not result_of(int | None, Result("hi")).is_error  # None
     assert only_text(result_of(int, Result("failed", is_error=True))) == "failed"
     assert result_of(Result, Result(structured=[1, 2])).structured == [1, 2]
 
@@ -629,11 +647,6 @@ def test_meta_under_a_key_that_is_not_the_authors_is_an_error(meta, said):
     result = result_of(Result, Result("hi", meta=meta))
     assert result.is_error
     assert said in only_text(result)
-
-
-def test_meta_under_a_domain_of_the_authors_is_kept():
-    result = result_of(Result, Result("hi", meta={"com.example/when": dt.date(2024, 1, 1)}))
-    assert result.meta == {"com.example/when": "2024-01-01"}
 
 
 # -- any value, and threads ------------------------------------------------------------------------
@@ -661,24 +674,9 @@ _make_tool = functools.cache(tool_of)  # once for all examples
 
 
 @given(_VALUES)
-def test_any_list_or_dict_is_data(value):
-    for annotation, whole in ((list, [value]), (dict, {"a": value}), (Any, value)):
-        assert not returned_by(_make_tool(annotation, output_schema=True), whole).is_error
-
-
-@given(_VALUES)
 def test_any_value_is_a_match_or_an_error(value):
     for annotation in _PICKY:
-        returned_by(_make_tool(annotation), value)
-
-
-def test_calls_on_several_threads_share_a_schema():
-    tool = tool_of(list[Item])
-    converter = Converter(DisplayFormatter().format, Settings())
-    values = [[Item(name=str(n), price=n)] * 5 for n in range(50)]
-    with ThreadPoolExecutor(8) as pool:
-        made = list(pool.map(lambda value: converter.make_result(value, (), tool.output), values))
-    assert [result.structured[0]["Name"] for result in made] == list(map(str, range(50)))
+        returned_by(_make_tool(annotation, output_schema=True), value)
 
 
 def test_a_plain_model_is_validated_again_and_compared_with_nothing():
@@ -686,6 +684,7 @@ def test_a_plain_model_is_validated_again_and_compared_with_nothing():
 import dataclasses, sys
 from pydantic import BaseModel
 from mcp_notebook.kernel.tools.declared_tool import make_tool
+from mcp_notebook.kernel.tools.options import ToolOptions
 
 class Item(BaseModel):
     name: str
@@ -697,16 +696,11 @@ class Visit:
 def visit() -> Visit:
     "D."
 
-output = make_tool(visit).output
+output = make_tool(visit, ToolOptions(output_schema=True)).output
 assert output.convert(Visit([Item(name="a")]), 100) == {"items": [{"name": "a"}]}
 assert "jsonschema" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
-
-
-def test_what_compares_is_made_once():
-    output = tool_of(Lying).output
-    assert output.comparison is output.comparison
 
 
 @pytest.mark.needs("polars", "pyarrow")
@@ -766,21 +760,10 @@ def test_of_too_many_rows_of_any_library_the_first_are_sent():
         result = result_of(list[dict[str, Any]], value)
         rows = result.structured
         assert rows == [{f"c{n}": number for n in range(10)} for number in range(len(rows))]
-        assert f"the first {len(rows)} of 10,000 items are sent" in result.content[-1].text
+        assert f"the first {len(rows)} of 10,000 items are sent" in result.content[0].text
 
 
 # -- rows and records where a dict is promised -----------------------------------------------------
-
-
-@dataclasses.dataclass
-class RainRecord:
-    city: str
-    mm: float
-
-
-class RainTuple(NamedTuple):
-    city: str
-    mm: float
 
 
 class RainDict(TypedDict):
@@ -794,18 +777,6 @@ class RainModel(BaseModel):
 
 
 ROME = {"city": "Rome", "mm": 0.1}
-RECORDS = [
-    RainRecord("Rome", 0.1),
-    RainTuple("Rome", 0.1),
-    np.array([("Rome", 0.1)], [("city", "U4"), ("mm", "f4")])[0],
-]
-
-
-@pytest.mark.parametrize("value", RECORDS, ids=lambda value: type(value).__name__)
-def test_a_record_is_taken_for_a_dict(value):
-    assert result_of(dict, value).structured == ROME
-    assert result_of(list[dict], [value]).structured == [ROME]
-    assert result_of(list[RainDict], [value]).structured == [ROME]
 
 
 def test_a_row_of_a_database_is_taken_for_a_dict_or_a_model():
@@ -815,11 +786,6 @@ def test_a_row_of_a_database_is_taken_for_a_dict_or_a_model():
     for annotation in (list[dict], list[dict[str, Any]], list[RainDict], list[RainModel]):
         assert result_of(annotation, rows).structured == [ROME]
     assert result_of(RainModel, rows[0]).structured == ROME
-
-
-def test_what_is_neither_is_still_refused():
-    for value in (object(), "Rome", 3, ["city", "mm"]):
-        assert result_of(dict[str, float], value).is_error
 
 
 # -- The places where a result does not match its schema. ------------------------------------------
@@ -853,28 +819,6 @@ def test_of_a_choice_the_branch_of_the_values_own_type_is_explained():
 
 
 # -- The root of an output schema. -----------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("annotation", "value", "is_bare"),
-    [
-        (int, 1, True),
-        (list[int], [1], True),
-        (Item | None, None, True),
-        (Item, Item(name="a"), False),
-    ],
-)
-def test_a_result_says_whether_its_schema_has_another_root_than_an_object(
-    annotation, value, is_bare
-):
-    assert result_of(annotation, value).is_bare is is_bare
-    assert not result_of(annotation, "x").is_bare  # an error has no structured content
-
-
-def test_a_root_that_only_refers_to_an_object_is_that_object():
-    definition = {"type": "object", "properties": {"kids": {"$ref": "#/$defs/Node"}}}
-    root = inline_root({"$ref": "#/$defs/Node", "$defs": {"Node": definition}})
-    assert root == {**definition, "$defs": {"Node": definition}}
 
 
 @pytest.mark.parametrize(

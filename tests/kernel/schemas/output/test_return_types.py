@@ -2,20 +2,18 @@
 
 import enum
 import math
-from collections.abc import Awaitable, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import date, datetime, timedelta
-from pathlib import Path
-from typing import Annotated, Any, Literal, NewType, NoReturn, TypeVar
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from pydantic import BaseModel, ValidationError, field_serializer
+from pydantic import BaseModel, Field, ValidationError, field_serializer, model_validator
 
-from mcp_notebook import Image, Result
+from mcp_notebook import Image
 from mcp_notebook.kernel.schemas.output.return_types import (
-    describes_data,
     read_return_type,
     translate_annotation,
 )
@@ -108,46 +106,6 @@ def test_what_need_not_match_is_written_as_well_as_possible():
     assert read_return_type(int).dump("many") == "many"
 
 
-# -- Which return annotations describe data, and what they mean to pydantic. -----------------------
-
-
-class Colour(enum.StrEnum):
-    RED = "red"
-
-
-@dataclass
-class Spot:
-    x: int
-
-
-UserId = NewType("UserId", int)
-
-
-@pytest.mark.parametrize(
-    "annotation",
-    [
-        *(int, float, bool, date, Spot, Colour, UserId, dict, list[int], Sequence[str]),
-        *(Literal["a"], int | None, str | int, Annotated[int, "n"], Awaitable[int]),
-    ],
-    ids=str,
-)
-def test_these_annotations_describe_data(annotation):
-    assert describes_data(annotation)
-
-
-@pytest.mark.parametrize(
-    "annotation",
-    [
-        *(NO_ANNOTATION, None, type(None), Any, object, NoReturn, TypeVar("T")),
-        *(str, bytes, Path, list, list[Any], tuple[Any, ...], Iterator[int], str | None),
-        *(Image, Result, list[Image], int | Image, Awaitable[str], Annotated[str, "s"]),
-    ],
-    ids=str,
-)
-def test_these_annotations_are_for_reading(annotation):
-    assert not describes_data(annotation)
-
-
 @pytest.mark.parametrize(
     ("annotation", "known"),
     [
@@ -167,3 +125,40 @@ def test_a_type_of_a_library_is_known_by_what_it_is_as_json(annotation, known):
 def test_a_result_that_is_made_by_hand_says_nothing_of_its_data():
     with pytest.raises(TypeError, match="built by hand"):
         translate_annotation(list[Image])
+
+
+def test_a_field_that_is_kept_out_of_the_repr_is_in_no_schema_and_no_data():
+    class Login(BaseModel):
+        user: str
+        password: str = Field(default="hunter2", repr=False)
+
+        @model_validator(mode="after")
+        def check(self):
+            return self
+
+    @dataclass
+    class Session:
+        login: Login
+        token: str = field(default="hunter2", repr=False)
+
+    returned = read_return_type(list[Session])
+    assert returned.convert([Session(Login(user="ada"))]) == [{"login": {"user": "ada"}}]
+    assert "password" not in str(returned.schema)
+    assert "token" not in str(returned.schema)
+
+
+class Color(enum.Enum):
+    RED = enum.auto()
+    BLUE = enum.auto()
+
+
+@dataclass
+class Painted:
+    color: Color = Color.BLUE
+    others: tuple[Color, ...] = (Color.RED,)
+
+
+def test_the_default_of_a_member_that_is_its_name_matches_its_schema():
+    schema = read_return_type(Painted).schema
+    assert schema["properties"]["color"]["default"] == "BLUE"
+    assert schema["properties"]["others"]["default"] == ["RED"]

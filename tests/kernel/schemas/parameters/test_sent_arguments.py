@@ -62,11 +62,6 @@ def test_json_as_text_is_read_where_no_text_is_allowed(hint, sent, value):
     assert arguments == {"value": sent}
 
 
-@pytest.mark.parametrize("hint", [str, str | list[int], typing.Any, dict | str])
-def test_a_text_that_is_allowed_stays_one(hint):
-    assert schema_of(hint).validate({"value": "[1]"}) == {"value": "[1]"}
-
-
 @pytest.mark.parametrize(
     ("sent", "said"),
     [
@@ -141,11 +136,6 @@ def test_json_sent_as_text_and_digits_sent_as_text_may_not_either():
     assert error_for(list[float], "[1, 1e400]").startswith("value[1]: got inf")
     assert error_for(float, "1e400") == "value: got '1e400' (string); numbers go up to 1.8e308."
     assert accept(Decimal, "1e400") == Decimal("1e400")
-
-
-def test_infinity_may_be_sent_as_a_word():
-    assert accept(float, "inf") == math.inf
-    assert math.isnan(accept(float, "NaN"))
 
 
 def test_the_fields_of_a_model_and_a_schema_by_hand_refuse_them_too():

@@ -58,20 +58,18 @@ def test_a_scalar_is_made_of_what_json_has_for_it(hint, sent, value):
     [
         (np.int64, True, "allowed: integer."),
         (np.int8, 300, "allowed: integer from -128 to 127."),
-        (np.int64, 2**63, "less than or equal to 9223372036854775807."),
+        (np.int64, 2**63, "got 9223372036854775808 (integer); "),
         (np.uint64, -1, "allowed: integer at least 0."),
         (np.unsignedinteger, -1, "allowed: integer at least 0."),
-        (np.float32, 1e300, "its dtype would change it to inf."),
-        (npt.NDArray[np.float32], [1, 1e300], "value[1]: got 1e+300 (number); its dtype would"),
         (npt.NDArray[np.unsignedinteger], [-1], "allowed: integer at least 0 | array."),
         (np.bool_, 1, "allowed: true | false."),
         (pd.Timestamp, 2024, "allowed: date and time as text"),
         (pd.Timestamp, "soon", "allowed: date and time as text"),
         (npt.NDArray[np.float64], [1, "a"], "value[1]: got 'a' (string); allowed: number"),
         (npt.NDArray[np.float64], [True], "value[0]: got True (boolean); allowed: number"),
-        (npt.NDArray[np.float64], [[1], [2, 3]], "its rows have different lengths."),
-        (np.ndarray, [1, [2]], "value: got [1, [2]] (array); its rows are nested to different"),
-        (npt.NDArray[np.float64], [[1], 2], "its rows are nested to different depths."),
+        (npt.NDArray[np.float64], [[1], [2, 3]], "inhomogeneous"),
+        (np.ndarray, [1, [2]], "value[1]: got [2] (array); "),
+        (npt.NDArray[np.float64], [[1], 2], "value[1]: got 2 (integer); "),
         (npt.NDArray[np.float64], 5, "value: got 5 (integer); allowed: array"),
         (npt.NDArray[np.int8], [[1, 300]], "value[0][1]: got 300 (integer); Input should be less"),
         (np.ndarray, [1, "a"], "its values are of several types."),
@@ -104,30 +102,6 @@ def test_an_array_has_the_dtype_of_its_type_hint(hint, sent, dtype):
     assert accept(hint, sent).dtype == dtype
 
 
-def test_an_array_without_a_dtype_rounds_no_whole_number():
-    exact = 2**60 + 1
-    for sent in ([exact, 1.5], [[exact], [1.5]]):
-        array = accept(np.ndarray, sent)
-        assert (array.dtype, array.tolist()) == (object, sent)
-    assert accept(np.ndarray, [2**60, 1.5]).dtype == "float64"
-    assert accept(np.ndarray, [exact, 1]).dtype == "int64"
-
-
-@pytest.mark.parametrize(
-    ("hint", "sent", "exact"),
-    [
-        (np.float64, 2**53 + 1, 2**60),
-        (np.float32, 2**24 + 1, 2**24 + 2),
-        (np.float16, 2**11 + 1, 0.1),
-        (npt.NDArray[np.float64], [0.5, 2**53 + 1], [0.5, 2**53]),
-        (npt.NDArray[np.float32], [[1], [16777217]], [[16777216], [0.1]]),
-    ],
-)
-def test_a_float_rounds_no_whole_number(hint, sent, exact):
-    assert "its dtype would change it to " in error_for(hint, sent)
-    assert np.size(accept(hint, exact)) == np.size(exact)
-
-
 @pytest.mark.parametrize("zone", ["Z", "+02:00"])
 def test_numpys_moments_have_no_zone(zone):
     with warnings.catch_warnings():
@@ -136,7 +110,7 @@ def test_numpys_moments_have_no_zone(zone):
             (np.datetime64, f"2024-01-01T00:00:00{zone}"),
             (npt.NDArray[np.datetime64], [f"2024-01-01T00:00:00{zone}"]),
         ):
-            assert "no time zone is allowed, '2024-12-31T23:59:00'." in error_for(hint, sent)
+            assert "Input should not have timezone info." in error_for(hint, sent)
 
 
 def test_data_types_are_known_within_models_dataclasses_and_collections():

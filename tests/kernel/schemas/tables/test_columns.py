@@ -1,17 +1,19 @@
 """Tables that clients send as rows or as columns, and what is said of those that are wrong."""
 
 import datetime as dt
-import re
-from typing import Annotated, Any
+import warnings
+from decimal import Decimal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
 import pytest
-from hints import accept, error_for, schema_of
+from hints import Cat, Shade, accept, error_for, schema_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from optional_libraries import import_optional
+from pydantic import BaseModel, Field
 
 from mcp_notebook import Columns
 from mcp_notebook.errors import DefinitionError, InvalidArguments
@@ -21,7 +23,6 @@ from mcp_notebook.kernel.schemas.tables.columns import find_columns
 pl = import_optional("polars")
 pa = import_optional("pyarrow")
 
-SENT = "2024-01-01T00:00:00.123456789"
 COLUMNS = Columns(city=str, mm=float, day=dt.date | None)
 ROWS = [{"city": "Oslo", "mm": 1.5, "day": "2024-01-02"}, {"city": "Rome", "mm": "2"}]
 AS_COLUMNS = {"city": ["Oslo", "Rome"], "mm": [1.5, 2], "day": ["2024-01-02", None]}
@@ -67,13 +68,6 @@ def test_the_schema_tells_the_columns_of_rows_and_of_columns():
         assert Draft202012Validator({"anyOf": [rows, columns]}).is_valid(sent)
 
 
-@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.Table])
-def test_no_rows_are_an_empty_table_with_these_columns(kind):
-    table = accept(Annotated[kind, COLUMNS], [])
-    names = table.column_names if kind is pa.Table else list(table.columns)
-    assert (names, len(table)) == (["city", "mm", "day"], 0)
-
-
 @pytest.mark.parametrize(
     ("sent", "said"),
     [
@@ -89,11 +83,11 @@ def test_no_rows_are_an_empty_table_with_these_columns(kind):
         ({}, "value.city: missing; allowed: array of string."),
         (
             [{"city": "a", "mm": 1, "cit": 2}],
-            "value[0].cit: got 2 (integer); there is no such column (did you mean 'city'?).",
+            "value[0].cit: no such parameter; did you mean 'city'?",
         ),
         (
             [{"city": "a", "mm": 1, "zzzzz": 2}],
-            "there is no such column (there are: city, mm, day).",
+            "value[0].zzzzz: no such parameter; there are: city, mm, day.",
         ),
         (
             {"city": ["a", "b"], "mm": [1]},
@@ -105,7 +99,7 @@ def test_no_rows_are_an_empty_table_with_these_columns(kind):
         ),
         ([1], "value[0]: got 1 (integer); allowed: object with city, mm, day."),
         ({"city": "a", "mm": [1]}, "value.city: got 'a' (string); allowed: array of string."),
-        (5, "allowed: array of object with city, mm, day (rows) | object with"),
+        (5, "allowed: array of object with city, mm, day | object with"),
         ("[{", "value: got '[{' (string); it is not valid JSON ("),
     ],
 )
@@ -114,83 +108,119 @@ def test_what_is_wrong_is_told_with_its_row_and_column(kind, sent, said):
     assert said in error_for(Annotated[kind, COLUMNS], sent)
 
 
-def test_what_a_dtype_cannot_hold_is_told_with_its_row_and_column():
-    hint = Annotated[pd.DataFrame, Columns(n=int, small=np.int8)]
-    assert accept(hint, [{"n": 2**60, "small": 3}]).small.dtype == np.int8
-    rows = [{"n": 1, "small": 1}] * 5 + [{"n": 10**30, "small": 1}]
-    assert error_for(hint, rows).startswith(
-        "value[5].n: got 1000000000000000000000000000000 (integer)"
-    )
-    assert "value[0].small: got 300 (integer); allowed: integer from -128 to 127" in error_for(
-        hint, [{"n": 1, "small": 300}]
-    )
+@pytest.mark.parametrize(
+    ("kind", "schema", "is_optional"),
+    [
+        (float, {"type": "number"}, False),
+        (str | None, {"anyOf": [{"type": "string"}, {"type": "null"}]}, True),
+        (Literal["a", "b"], {"type": "string", "enum": ["a", "b"]}, False),
+        (Annotated[int, Field(ge=0)], {"type": "integer", "minimum": 0}, False),
+        ("f4", {"type": "number"}, False),
+        (np.int8, {"type": "integer", "minimum": -128, "maximum": 127}, False),
+        ("uint64", {"type": "integer", "minimum": 0}, False),
+        (np.dtype("datetime64[ns]"), {"type": "string", "format": "date-time"}, False),
+        (pd.Timestamp, {"type": "string", "format": "date-time"}, False),
+        ("Int64", {"anyOf": [{"type": "integer"}, {"type": "null"}]}, True),
+        (pd.BooleanDtype(), {"anyOf": [{"type": "boolean"}, {"type": "null"}]}, True),
+        ("string", {"anyOf": [{"type": "string"}, {"type": "null"}]}, True),
+        (Any, {}, True),
+    ],
+)
+def test_a_column_is_a_type_hint_or_a_dtype(kind, schema, is_optional):
+    hint = Annotated[pd.DataFrame, Columns(a=kind)]
+    [rows, columns] = schema_of(hint).input_schema["properties"]["value"]["anyOf"]
+    assert rows["items"]["properties"]["a"] == schema
+    assert columns["properties"]["a"]["items"] == schema
+    assert ("required" not in rows["items"]) is is_optional
 
 
-@pytest.mark.smoke
-def test_many_wrong_cells_are_counted():
-    message = error_for(Annotated[pd.DataFrame, COLUMNS], [{"city": 1, "mm": "x"}] * 500)
-    assert "value[7].city: got 1 (integer); allowed: string." in message
-    assert "value: 985 more of its values are wrong." in message
-    assert "None" not in message
-    assert len(message) < 2_000
+@pytest.mark.parametrize("kind", ["no dtype", object(), type("C", (), {})])
+def test_what_is_neither_is_refused(kind):
+    with pytest.raises(DefinitionError, match=r"the type of `a`, .* is neither a type hint"):
+        schema_of(Annotated[pd.DataFrame, Columns(a=kind)])
+
+
+@pytest.mark.needs("polars", "pyarrow")
+def test_a_dtype_that_the_library_does_not_have_is_refused_at_definition():
+    for kind, dtype in (
+        (pa.Table, pl.Enum(["x"])),
+        (pd.DataFrame, pl.Datetime("us", "UTC")),
+        (pl.DataFrame, "datetime64[s]"),
+        (pd.DataFrame, pl.Int16),
+        (pa.Table, pl.Boolean),
+    ):
+        with pytest.raises(DefinitionError) as raised:
+            schema_of(Annotated[kind, Columns(a=dtype)])
+        told = np.dtype(dtype) if isinstance(dtype, str) else dtype
+        assert f"`Columns`: the type of `a`, {told!r}, is neither" in str(raised.value)
+
+
+class Order(BaseModel):
+    shade: Shade
+    shades: dict[str, Shade] = {}
+
+
+@pytest.mark.needs("polars", "pyarrow")
+def test_enumerations_within_models_and_mappings_are_written_as_their_values():
+    sent = [{"a": {"shade": "red", "shades": {"x": "blue"}}}]
+    for kind in (pl.DataFrame, pa.Table):
+        (row,) = read_rows(accept(Annotated[kind, Columns(a=Order)], sent))
+        assert row == [{"shade": "red", "shades": {"x": "blue"}}]
 
 
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.Table])
 @pytest.mark.parametrize(
-    ("dtype", "value", "said"),
+    ("dtype", "right", "wrong", "said"),
     [
-        ("uint64", -1, "got -1 (integer); allowed: integer at least 0."),
-        (np.uint64, -1, "got -1 (integer); allowed: integer at least 0."),
-        ("UInt64", -1, "got -1 (integer); allowed: integer at least 0 | null."),
-        ("uint64", 2**64, "less than or equal to 18446744073709551615."),
-        (int, 10**30, "whole numbers go from -9223372036854775808 to 9223372036854775807."),
-        ("float32", 1e300, "got 1e+300 (number); the column's dtype would change it to inf."),
-        # Old pandas wraps around, and newer raises: either is refused, in words of its own.
-        ("M8[ns]", "1500-01-01T00:00:00", "got '1500-01-01T00:00:00' (string); "),
+        ("uint64", 2**64 - 1, -1, "got -1 (integer); allowed: integer at least 0."),
+        (np.int8, -128, 300, "got 300 (integer); allowed: integer from -128 to 127."),
+        ("uint64", 0, 2**64, "got 18446744073709551616 (integer); "),
+        (int, 2**63 - 1, 10**30, "got 1000000000000000000000000000000 (integer); "),
+        ("f4", 0.5, "a", "got 'a' (string); allowed: number."),
+        ("M8[ns]", "2024-01-02", "1500-01-01T00:00:00", "got '1500-01-01T00:00:00' (string); "),
     ],
 )
-def test_no_dtype_changes_a_value(kind, dtype, value, said):
-    message = error_for(Annotated[kind, Columns(a=dtype)], [{"a": value}])
-    assert message.startswith("value[0].a: got ")
-    assert said in message
-    assert "C long" not in message
-    assert "strict" not in message
-
-
-@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.Table])
-@pytest.mark.parametrize(
-    ("dtype", "value", "largest"),
-    [
-        (float, 2**53 + 1, 2**53),
-        (float | None, -(2**53) - 1, 2**53),
-        (float, str(2**53 + 1), 2**53),
-        ("float64", 2**53 + 1, 2**53),
-        ("float32", 2**24 + 1, 2**24),
-        (list[float], [2**53 + 1], 2**53),
-    ],
-)
-def test_a_column_of_floats_rounds_no_whole_number(kind, dtype, value, largest):
-    hint = Annotated[kind, Columns(a=dtype)]
-    message = error_for(hint, [{"a": value}])
-    assert message.startswith("value[0].a")
-    assert "would be rounded: floats" in message or "would change it to 16777216.0" in message
-    exact = [largest * 4] if isinstance(value, list) else largest * 4
-    assert len(accept(hint, [{"a": exact}, {"a": [0.1] if isinstance(value, list) else 0.1}])) == 2
-
-
-@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.Table])
-@pytest.mark.parametrize("dtype", ["uint64", np.uint64, "UInt64"])
-def test_an_unsigned_column_takes_all_of_its_values(kind, dtype):
-    table = accept(Annotated[kind, Columns(a=dtype)], {"a": [0, 2**63, 2**64 - 1]})
-    assert list(map(int, table["a"].to_numpy())) == [0, 2**63, 2**64 - 1]
+def test_what_a_dtype_cannot_hold_is_told_with_its_row_and_column(kind, dtype, right, wrong, said):
+    hint = Annotated[kind, Columns(n=int, a=dtype)]
+    rows = [{"n": 1, "a": right}] * 5
+    assert len(accept(hint, rows)) == 5
+    assert error_for(hint, [*rows, {"n": 1, "a": wrong}]).startswith(f"value[5].a: {said}")
 
 
 def test_a_category_that_the_author_does_not_list_is_refused():
     hint = Annotated[pd.DataFrame, Columns(c=pd.CategoricalDtype(["x", "y"]))]
     assert accept(hint, [{"c": "x"}, {"c": None}]).c.isna().tolist() == [False, True]
-    assert error_for(hint, [{"c": "x"}, {"c": "z"}]) == (
-        "value[1].c: got 'z' (string); it is not a value of this column's dtype."
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a later pandas will raise
+        assert error_for(hint, [{"c": "x"}, {"c": "z"}]) == (
+            "value[1].c: got 'z' (string); it is not a value of this column's dtype."
+        )
+
+
+@pytest.mark.needs("polars", "pyarrow")
+@pytest.mark.parametrize(
+    ("kind", "sent", "place"),
+    [
+        (pl.DataFrame, {"a": [1, None, "x"]}, "value.a[2]: got 'x' (string); "),
+        (pl.DataFrame, [{"a": {"b": 1}}, {"a": 3}], "value[1].a: got 3 (integer); "),
+        (pl.DataFrame, {"a": [None, 10**50]}, "value.a[1]: got 1000000"),
+        (pl.Series, [1, "x"], "value[1]: got 'x' (string); "),
+        (pa.Table, {"a": [1, None, "x"]}, "value.a[2]: got 'x' (string); "),
+        (pa.Table, [{"a": [1]}, {"a": ["x"]}], "value[1].a: got ['x'] (array); "),
+        (pa.Table, {"a": ["\ud800"]}, "value.a[0]: got '\\ud800' (string); "),
+    ],
+)
+def test_a_value_of_another_type_is_told_where_a_column_has_one_type(kind, sent, place):
+    message = error_for(kind, sent)
+    assert message.startswith(place)
+    assert "strict" not in message  # advice to callers of the library
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.Table])
+@pytest.mark.parametrize("dtype", ["uint64", np.uint64])
+def test_an_unsigned_column_takes_all_of_its_values(kind, dtype):
+    table = accept(Annotated[kind, Columns(a=dtype)], {"a": [0, 2**63, 2**64 - 1]})
+    assert list(map(int, table["a"].to_numpy())) == [0, 2**63, 2**64 - 1]
 
 
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.Table])
@@ -226,8 +256,7 @@ def test_a_mixture_of_moments_with_and_without_a_time_zone_is_refused(kind):
         "some values of this column have a time zone and some have none."
     )
     assert error_for(Annotated[kind, Columns(at="M8[us]")], rows[1:]) == (
-        "value[0].at: got '2024-01-01T00:00:00Z' (string); "
-        "no time zone is allowed, '2024-12-31T23:59:00'."
+        "value[0].at: got '2024-01-01T00:00:00Z' (string); Input should not have timezone info."
     )
 
 
@@ -239,50 +268,10 @@ def test_a_mixture_of_moments_with_and_without_a_time_zone_is_refused(kind):
         (pa.Table, pa.timestamp("us", "UTC")),
     ],
 )
-def test_a_dtype_with_a_time_zone_needs_moments_with_one(kind, dtype):
-    hint = Annotated[kind, Columns(at=dtype)]
-    assert len(accept(hint, [{"at": "2024-01-01T00:00:00+02:00"}])) == 1
-    assert "it needs a time zone, '2024-12-31T23:59:00Z'." in error_for(
-        hint, [{"at": "2024-01-01T00:00:00"}]
-    )
-    assert "outside the years 1 to 9999" in error_for(hint, [{"at": "9999-12-31T23:59:00-05:00"}])
-
-
-def test_a_table_may_be_none():
-    hint = Annotated[pd.DataFrame | None, Columns(a=int)]
-    assert accept(hint, None) is None
-    assert accept(hint, [{"a": 1}]).a.tolist() == [1]
-    assert {"type": "null"} in schema_of(hint).input_schema["properties"]["value"]["anyOf"]
-    assert error_for(hint, [{"a": "x"}]).startswith("value[0].a: got 'x' (string); allowed")
-
-
-@pytest.mark.needs("polars", "pyarrow")
-def test_a_dtype_that_the_library_does_not_have_is_refused_at_definition():
-    for kind, dtype in ((pa.Table, pl.Enum(["x"])), (pd.DataFrame, pl.Datetime("us", "UTC"))):
-        with pytest.raises(
-            DefinitionError, match=r"^`without`: `Columns`: the type of `a`, .* does not exist"
-        ):
-            schema_of(Annotated[kind, Columns(a=dtype)])
-
-
-def test_pandas_rounds_no_whole_number_beside_a_gap_or_a_fraction():
-    exact, large = 2**53 + 1, 10**400
-    hint = Annotated[pd.DataFrame, Columns(id=Any)]
-    for gap in (None, 0.5):
-        for kind in (pd.DataFrame, hint):
-            assert int(accept(kind, [{"id": exact}, {"id": gap}]).id[0]) == exact
-        assert int(accept(pd.Series, [large, gap])[0]) == large
-        assert int(accept(pd.Series, [exact, gap])[0]) == exact
-
-
-@pytest.mark.needs("polars")
-@pytest.mark.parametrize(
-    "values",
-    [[{"b": 1}, 3], [1, "x"], [True, 2], [[1], ["x"]], [10**50, None], [2**53 + 1, 0.5]],
-)
-def test_polars_drops_and_changes_no_value(values):
-    assert error_for(pl.DataFrame, {"a": values}).startswith("value.a[")
-    assert "its values are of several types, or too large" in error_for(pl.Series, values)
+def test_a_dtype_of_the_library_may_have_a_time_zone(kind, dtype):
+    table = accept(Annotated[kind, Columns(at=dtype)], [{"at": "2024-01-01T02:00:00+02:00"}])
+    read = getattr(table["at"], "to_list", None) or table["at"].to_pylist
+    assert read() == [dt.datetime(2024, 1, 1, tzinfo=dt.UTC)]
 
 
 @pytest.mark.needs("polars")
@@ -299,56 +288,6 @@ def test_polars_takes_what_fits_into_one_type(sent, stored):
     assert accept(pl.DataFrame, {"a": sent})["a"].to_list() == stored
 
 
-@pytest.mark.needs("pyarrow")
-@pytest.mark.parametrize(
-    ("values", "row", "reason"),
-    [
-        ([1, None, "x", 4, 5], 2, "got 'x' (string); allowed: integer, as in the rows before."),
-        (
-            [1, 2.5, "x"],
-            2,
-            "got 'x' (string); allowed: integer | number, as in the rows before.",
-        ),
-        ([[1], 2], 1, "got 2 (integer); allowed: array, as in the rows before."),
-        ([{"b": 1}, "x"], 1, "got 'x' (string); allowed: object, as in the rows before."),
-        (
-            [[1], ["x"]],
-            1,
-            (
-                "got ['x'] (array); all values of a column have one type, also within arrays and "
-                "objects."
-            ),
-        ),
-        (
-            [2**53 + 1, 0.5],
-            1,
-            (
-                "got 0.5 (number); with fractions, whole numbers go from -9007199254740992 to "
-                "9007199254740992."
-            ),
-        ),
-        (
-            ["\ud800"],
-            0,
-            "got '\\ud800' (string); it is not valid Unicode: half of a surrogate pair.",
-        ),
-    ],
-)
-def test_what_arrow_does_not_take_is_said_in_our_words(values, row, reason):
-    for hint in (pa.Table, Annotated[pa.Table, Columns(a=Any)]):
-        assert error_for(hint, {"a": values}) == f"value.a[{row}]: {reason}"
-        assert error_for(hint, [{"a": item} for item in values]) == f"value[{row}].a: {reason}"
-
-
-@pytest.mark.needs("pyarrow")
-def test_a_dictionary_of_arrow_is_a_column_of_its_values():
-    hint = Annotated[pa.Table, Columns(a=pa.dictionary(pa.int8(), pa.string()))]
-    column = accept(hint, {"a": ["x", None, "x"]})["a"]
-    assert str(column.type) == "dictionary<values=string, indices=int8, ordered=0>"
-    assert column.to_pylist() == ["x", None, "x"]
-    assert error_for(hint, {"a": [5]}).startswith("value.a[0]: got 5 (integer); ")
-
-
 def test_a_table_of_any_columns_takes_any():
     assert accept(pd.DataFrame, [{"a": 1}, {"b": "x"}]).isna().sum().tolist() == [1, 1]
     assert accept(pd.DataFrame, {"a": [1, 10**30]}).a[1] == 10**30
@@ -356,21 +295,9 @@ def test_a_table_of_any_columns_takes_any():
     assert error_for(pd.DataFrame, [[1]]).startswith("value[0]: got [1] (array)")
 
 
-@pytest.mark.needs("polars", "pyarrow")
-def test_a_table_of_any_columns_of_polars_or_arrow_takes_any():
-    assert accept(pl.DataFrame, []).shape == (0, 0)
-    assert accept(pa.Table, '{"a": [1]}').to_pydict() == {"a": [1]}
-
-
 def test_a_series_of_pandas_is_a_list_or_an_object_of_labels():
     assert accept(pd.Series, [1, 2.5]).tolist() == [1, 2.5]
     assert accept(pd.Series, {"a": 1}).to_dict() == {"a": 1}
-
-
-@pytest.mark.needs("polars")
-def test_a_series_of_polars_is_a_list():
-    assert accept(pl.Series, ["a", None]).to_list() == ["a", None]
-    assert error_for(pl.Series, {"a": 1}) == "value: got {'a': 1} (object); allowed: array."
 
 
 def test_a_default_is_passed_as_it_is():
@@ -414,37 +341,8 @@ def test_whatever_is_sent_becomes_a_table_or_is_refused_in_lines(kind):
     check()
 
 
-@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.Table])
-@pytest.mark.parametrize(
-    ("dtype", "sent", "words"),
-    [
-        ("datetime64[s]", "2024-01-01T00:00:00.5", "seconds"),
-        ("datetime64[ms]", "2024-01-01T00:00:00.0005", "milliseconds"),
-        ("datetime64[us]", SENT, "microseconds"),
-        (dt.datetime, SENT, "microseconds"),
-        ("datetime64[ns]", f"{SENT}1", "microseconds"),
-        ("timedelta64[s]", "PT0.5S", "seconds"),
-        ("timedelta64[s]", 0.5, "seconds"),
-        (dt.timedelta, "PT0.000000001S", "microseconds"),
-        (dt.time, "00:00:00.000000001", "microseconds"),
-        (list[dt.datetime], [SENT], "microseconds"),
-    ],
-)
-def test_a_column_refuses_the_fractions_that_it_cannot_hold(kind, dtype, sent, words):
-    if kind is pl.DataFrame and words == "seconds":  # which polars does not count
-        dtype = pl.Datetime("ms") if "datetime" in dtype else pl.Duration("ms")
-        sent, words = 0.0005 if sent == 0.5 else sent.replace(".5", ".0005"), "milliseconds"
-    hint = Annotated[kind, Columns(t=dtype)]
-    message = error_for(hint, [{"t": sent}])
-    assert message.startswith("value[0].t")
-    changed = "the column's dtype would change it to "
-    assert (changed if words != "microseconds" else "the smallest unit is") in message
-    if isinstance(sent, str):
-        assert len(accept(hint, [{"t": re.sub(r"[.]\d+", ".000000000", sent)}])) == 1
-
-
 def test_columns_have_names():
-    assert [item.name for item in Columns({"max temp": float}, city=str).columns] == [
+    assert list(Columns({"max temp": float}, city=str).columns) == [
         "max temp",
         "city",
     ]
@@ -458,3 +356,163 @@ def test_columns_are_found_in_an_annotation_and_are_a_row():
     assert find_columns(Annotated[pd.DataFrame, columns]) is columns
     assert find_columns(pd.DataFrame) is None
     assert columns.make_row_type().__annotations__ == {"city": str, "mm": float | None}
+
+
+# -- the dtypes that a table has -------------------------------------------------------------------
+
+
+DAY = dt.datetime(2024, 1, 2)  # noqa: DTZ001
+LISTS = {
+    "n": ([1, 2], int),
+    "gap": ([1, None], int | None),
+    "x": ([0.5, None], float | None),
+    "ok": ([True, None], bool | None),
+    "s": (["a", None], str | None),
+    "day": (["2024-01-02", None], dt.date | None),
+    "at": (["2024-01-02T00:00:00", None], dt.datetime | None),
+    "long": (["P1D", None], dt.timedelta | None),
+}
+
+
+def make(kind, lists):
+    columns = Columns({name: hint for name, (_, hint) in lists.items()})
+    return accept(Annotated[kind, columns], {name: values for name, (values, _) in lists.items()})
+
+
+@pytest.mark.parametrize(
+    ("kind", "read_types", "types"),
+    [
+        (
+            pd.DataFrame,
+            lambda table: [str(table[name].dtype) for name in ("n", "gap", "x", "ok")],
+            ["int64", "Int64", "float64", "boolean"],
+        ),
+        (
+            pl.DataFrame,
+            lambda table: list(map(str, table.dtypes)),
+            [
+                *("Int64", "Int64", "Float64", "Boolean", "String", "Date"),
+                *("Datetime(time_unit='us', time_zone=None)", "Duration(time_unit='us')"),
+            ],
+        ),
+        (
+            pa.Table,
+            lambda table: list(map(str, table.schema.types)),
+            [
+                *("int64", "int64", "double", "bool", "string", "date32[day]"),
+                *("timestamp[us]", "duration[us]"),
+            ],
+        ),
+    ],
+)
+def test_a_column_has_the_dtype_of_its_type_also_if_it_is_empty(kind, read_types, types):
+    assert read_types(make(kind, LISTS)) == types
+    empty = {name: ([], hint) for name, (_, hint) in LISTS.items()}
+    assert read_types(make(kind, empty)) == types
+
+
+def test_dates_in_pandas_are_moments_and_gaps_are_missing():
+    table = make(pd.DataFrame, LISTS)
+    for name in ("day", "at"):
+        assert table[name].dtype.kind == "M"
+    assert table.long.dtype.kind == "m"
+    assert table.isna().sum().tolist() == [0, 1, 1, 1, 1, 1, 1, 1]
+    assert table.day[0] == pd.Timestamp(DAY)
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.Table])
+@pytest.mark.parametrize(
+    ("dtype", "names"),
+    [
+        *((dtype, {"float32", "Float32", "float"}) for dtype in ("f4", "float32", np.float32)),
+        *((dtype, {"int8", "Int8"}) for dtype in (np.int8, np.dtype("int8"))),
+        ("uint16", {"uint16", "UInt16"}),
+        ("bool", {"bool", "Boolean"}),
+        (
+            "M8[ms]",
+            {
+                *("datetime64[ms]", "timestamp[ms]"),
+                "Datetime(time_unit='ms', time_zone=None)",
+            },
+        ),
+    ],
+)
+def test_a_dtype_of_numpy_or_its_name_becomes_the_tables_own(kind, dtype, names):
+    table = accept(Annotated[kind, Columns(a=dtype)], {"a": []})
+    name = str(table["a"].type if kind is pa.Table else table["a"].dtype)
+    assert name in names
+
+
+def read(table):
+    return getattr(table["c"], "to_list", None) or table["c"].to_pylist
+
+
+def type_of(table):
+    return str(table["c"].type if isinstance(table, pa.Table) else table["c"].dtype)
+
+
+@pytest.mark.parametrize("kind", [pl.DataFrame, pa.Table])
+@pytest.mark.parametrize(
+    ("hint", "values", "stored"),
+    [
+        (list[int | float], [[1], [2.5]], None),
+        (list[Any], [[1], [2.5]], None),
+        (list[int | float] | None, [[1], None, [2.5]], None),
+        (Any, [[1], [2.5]], None),
+        (int | float, [1, 2.5], None),
+        (int | float, [2.5, 1], None),
+        (dict[str, int], [{"x": 1}, {"y": 2}], [{"x": 1, "y": None}, {"x": None, "y": 2}]),
+        (tuple[int, float], [[1, 2.5], [3, 4]], None),
+        (Shade, ["red", "blue"], None),
+        (Cat, [{"kind": "cat", "lives": 9}], None),
+        (list[Shade], [["red"], []], None),
+        (Decimal, ["1.5", "2.25"], [Decimal("1.5"), Decimal("2.25")]),
+    ],
+)
+def test_a_column_of_one_type_drops_and_changes_no_value(kind, hint, values, stored):
+    table = accept(Annotated[kind, Columns(c=hint)], {"c": values})
+    assert read(table)() == (stored or values)
+
+
+class Visit(BaseModel):
+    at: dt.datetime
+    note: str | None = None
+    marks: list[int] = []
+
+
+@pytest.mark.parametrize("kind", [pl.DataFrame, pa.Table])
+@pytest.mark.parametrize(
+    ("sent", "moment"),
+    [("2024-01-02T02:00:00+02:00", DAY.replace(tzinfo=dt.UTC)), ("2024-01-02T00:00:00", DAY)],
+)
+def test_a_struct_with_gaps_keeps_its_moments(kind, sent, moment):
+    table = accept(Annotated[kind, Columns(c=Visit)], {"c": [{"at": sent}]})
+    assert read(table)() == [{"at": moment, "note": None, "marks": []}]
+
+
+@pytest.mark.needs("polars", "pyarrow")
+@pytest.mark.parametrize(
+    ("hint", "values", "of_polars", "of_arrow"),
+    [
+        (dt.time, [], "Time", "time64[us]"),
+        (bytes, [], "Binary", "binary"),
+        (Any, [], "Null", "null"),
+    ],
+)
+def test_a_column_without_values_has_the_dtype_that_values_would_have(
+    hint, values, of_polars, of_arrow
+):
+    columns = Columns(c=hint)
+    assert type_of(accept(Annotated[pl.DataFrame, columns], {"c": values})) == of_polars
+    assert type_of(accept(Annotated[pa.Table, columns], {"c": values})) == of_arrow
+
+
+@pytest.mark.needs("pyarrow")
+def test_arrows_dtypes_of_pandas_have_missing_values():
+    for dtype in (pd.ArrowDtype(pa.int64()), "int64[pyarrow]"):
+        table = accept(Annotated[pd.DataFrame, Columns(c=dtype)], {"c": [2**60 + 1, None]})
+        assert (type_of(table), table.c[0], table.c.isna().tolist()) == (
+            "int64[pyarrow]",
+            2**60 + 1,
+            [False, True],
+        )

@@ -1,0 +1,280 @@
+"""The resources that authors declare: their lists, and which one a client means by a URI.
+
+Runs on the bridge's event loop; pure. `resources` answers the requests; it adds what kernels keep
+of shortened results. To read a resource is a call of its function, unless it is a fixed text.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote_to_bytes
+
+from mcp_notebook.bridge.access.caller import Caller
+from mcp_notebook.bridge.access.permitted_tools import PermittedTools
+from mcp_notebook.bridge.kernels.catalog import CatalogEntry
+from mcp_notebook.bridge.kernels.served_uris import is_template, make_long_uri
+from mcp_notebook.bridge.server.forms.tool_form import (
+    DeclaredKind,
+    has_feature,
+    make_declared_form,
+)
+from mcp_notebook.errors import CallError, ToolGone, UnknownResource
+from mcp_notebook.text.wording import shorten, suggest
+from mcp_notebook.wire import messages
+
+if TYPE_CHECKING:
+    from mcp.shared.uri_template import UriTemplate
+
+MAX_LISTED = 20
+"""URIs that an error lists."""
+MAX_SHOWN = 200
+"""Characters of a client's URI in an error."""
+_VARIABLE = re.compile(r"\{[^}]*\}")
+_PLAIN_VARIABLE = re.compile(r"\{(\w+)\}")
+_SEPARATOR = re.compile(r"[/\\]")
+_ABSOLUTE = re.compile(r"[/\\]|[A-Za-z]:")
+"""How an absolute path begins, or on Windows one of another drive."""
+
+
+@dataclass(frozen=True)
+class FoundResource:
+    """The resource that a client means by a URI."""
+
+    entry: CatalogEntry
+    arguments: dict[str, Any] = field(default_factory=dict)
+    """The values of the template's variables in the URI."""
+    own_uri: str = ""
+    """The URI as the notebook knows it: without the notebook's name."""
+
+
+class DeclaredResources:
+    """The declared resources, as callers see them.
+
+    Args:
+        tools: The declarations.
+        find_modified: Returns when a resource was last modified, given its entry and its URI as the
+            notebook knows it.
+    """
+
+    def __init__(
+        self,
+        tools: PermittedTools,
+        find_modified: Callable[[CatalogEntry, str], float | None] = lambda _entry, _uri: None,
+    ) -> None:
+        self._tools = tools
+        self._find_modified = find_modified
+
+    def list_entries(self, caller: Caller) -> Sequence[CatalogEntry]:
+        """Return the resources and templates that a caller may read, in the catalogue's order."""
+        return self._tools.list_entries(caller, "resource")
+
+    def list_forms(self, caller: Caller, version: str) -> list[dict[str, Any]]:
+        """Return the resources with a fixed URI and the listed ones of templates, in MCP's form."""
+        entries = self.list_entries(caller)
+        forms = [
+            self._add_time(_make_form(entry, version), entry, entry.tool.uri or "", version)
+            for entry in entries
+            if not is_template(entry.uri)
+        ]
+        for entry in entries:
+            forms += [
+                self._add_time(
+                    _make_item_form(entry, item, version),
+                    entry,
+                    _expand(entry.tool.uri or "", item),
+                    version,
+                )
+                for item in entry.tool.items
+            ]
+        return forms
+
+    def _add_time(
+        self, form: dict[str, Any], entry: CatalogEntry, own_uri: str, version: str
+    ) -> dict[str, Any]:
+        """Add when a resource was last modified."""
+        at = self._find_modified(entry, own_uri)
+        if at is None or not has_feature(version, "lastModified"):
+            return form
+        return {**form, "annotations": {"lastModified": format_moment(at)}}
+
+    def list_template_forms(self, caller: Caller, version: str) -> list[dict[str, Any]]:
+        """Return the templates, in MCP's form."""
+        entries = self.list_entries(caller)
+        return [_make_form(entry, version) for entry in entries if is_template(entry.uri)]
+
+    def find(self, caller: Caller, uri: str) -> FoundResource | None:
+        """Return the resource that a caller means by a URI; None if it may read none of it.
+
+        Raises:
+            UnknownResource: Resources of several notebooks have the URI.
+        """
+        entries = self.list_entries(caller)
+        for list_uris in (_list_served, _list_long):
+            for entry, served in list_uris(entries):
+                if not is_template(served) and served == uri:
+                    return _make_found(entry, {}, served, uri)
+        for list_uris in (_list_served, _list_long):
+            for entry, served in list_uris(entries):
+                if is_template(served) and (values := match(served, uri)) is not None:
+                    return _make_found(entry, values, served, uri)
+        shared = [entry for entry in entries if _fits(entry.tool.uri or "", uri)]
+        if shared:
+            uris = " or ".join(repr(entry.uri) for entry in shared)
+            raise UnknownResource(
+                uri,
+                f"Several open notebooks have a resource {uri!r}, so it was not read. Read "
+                f"{uris} instead.",
+            )
+        return None
+
+    def explain_unknown(self, caller: Caller, uri: str) -> CallError:
+        """Return the error for a URI that fits no resource."""
+        for missing in self._tools.list_missing_uris():
+            if _fits(missing, uri):
+                try:
+                    self._tools.find(caller, missing, "resource")
+                except ToolGone as error:
+                    return UnknownResource(uri, str(error))
+                except CallError:  # the caller never saw it
+                    continue
+        uris = [entry.uri for entry in self.list_entries(caller)]
+        if not uris:
+            shown = shorten(uri, MAX_SHOWN)
+            none = (
+                f"No resource has the address {shown!r}. No open notebook declares one now, and "
+                "those of shortened results begin with notebook://: copy the whole address."
+            )
+            return UnknownResource(uri, None if uri.startswith("notebook:") else none)
+        listed = ", ".join(uris[:MAX_LISTED]) + (", ..." if len(uris) > MAX_LISTED else "")
+        return UnknownResource(
+            uri,
+            f"No resource has the address {shorten(uri, MAX_SHOWN)!r}. {_suggest(uri, uris)}The "
+            f"notebooks' resources: {listed}.",
+        )
+
+
+def _suggest(uri: str, uris: Sequence[str]) -> str:
+    """Return a sentence on what a URI that fits nothing may have meant; "" for nothing."""
+    for template in uris:
+        beginning, brace, _ = template.partition("{")
+        if brace and uri.startswith(beginning):
+            values = _match_any(template, uri)
+            if values is not None:
+                hint = f": {_find_fault(template, uri, values)}"
+            elif "/" in uri.removeprefix(beginning) and "{+" not in template:
+                hint = ": its values have no slashes"
+            else:
+                hint = ""
+            return f"It does not fit the template {template!r}{hint}. "
+    meant = suggest(uri[:MAX_SHOWN], uris)
+    return f"Did you mean {meant!r}? " if meant else ""
+
+
+def match(template: str, uri: str) -> dict[str, Any] | None:
+    """Return the values of a template's variables in a URI; None if it does not fit.
+
+    A URI with a value that could lead an author's ``folder / name`` elsewhere does not fit.
+    """
+    values = _match_any(template, uri)
+    return None if values is None or _find_fault(template, uri, values) else values
+
+
+def _match_any(template: str, uri: str) -> dict[str, Any] | None:
+    """Match a URI whatever its values are."""
+    try:
+        values = _parse(template).match(uri)
+    except ValueError:  # a kernel of another version may allow what the SDK does not
+        return None
+    return None if values is None else dict(values)
+
+
+def _find_fault(template: str, uri: str, values: Mapping[str, Any]) -> str:
+    """Return why a URI is not read although it has the form of a template; "" if it is."""
+    try:
+        unquote_to_bytes(uri).decode()
+    except UnicodeError:
+        return "the address is not UTF-8"
+    plain = set(_PLAIN_VARIABLE.findall(template))
+    for name, value in values.items():
+        if "\0" in value:
+            return f"the value of {name!r} has a NUL character"
+        if ".." in _SEPARATOR.split(value):
+            return f"the value of {name!r} has a part '..'"
+        if _ABSOLUTE.match(value):
+            return f"the value of {name!r} is an absolute path"
+        if "/" in value and name in plain:
+            return f"the value of {name!r} has a slash"
+    return ""
+
+
+def _make_found(
+    entry: CatalogEntry, values: dict[str, Any], served: str, uri: str
+) -> FoundResource:
+    own_uri = uri
+    if served != entry.tool.uri:
+        own_uri = uri.replace(f"{entry.notebook}/", "", 1)
+    return FoundResource(entry, values, own_uri)
+
+
+def _list_served(entries: Sequence[CatalogEntry]) -> Iterator[tuple[CatalogEntry, str]]:
+    yield from ((entry, entry.uri) for entry in entries)
+
+
+def _list_long(entries: Sequence[CatalogEntry]) -> Iterator[tuple[CatalogEntry, str]]:
+    for entry in entries:
+        yield entry, make_long_uri(entry.notebook, entry.tool.uri or "")
+
+
+def _fits(own_uri: str, uri: str) -> bool:
+    return match(own_uri, uri) is not None if is_template(own_uri) else own_uri == uri
+
+
+@lru_cache(maxsize=1_000)
+def _parse(template: str) -> "UriTemplate":
+    from mcp.shared.uri_template import UriTemplate  # noqa: PLC0415 - see `postponed_sdk`
+
+    return UriTemplate.parse(template)
+
+
+def _make_form(entry: CatalogEntry, version: str) -> dict[str, Any]:
+    info = entry.tool
+    has_title = has_feature(version, "title")
+    matter = info.front_matter or {}
+    is_file = info.text is not None  # of a skill: its name is that of the skill, or of the file
+    fields = {
+        "uriTemplate" if is_template(entry.uri) else "uri": entry.uri,
+        "name": matter.get("name") or (info.name.rpartition("/")[2] if is_file else info.name),
+        "title": info.title if has_title else None,
+        "description": info.description or (None if has_title else info.title),
+        "mimeType": info.mime_type,
+        "size": None if info.text is None else len(info.text.encode()),
+        "icons": info.icons if has_feature(version, "icons") else None,
+        "_meta": info.meta if has_feature(version, "_meta") else None,
+    }
+    kind: DeclaredKind = "ResourceTemplate" if is_template(entry.uri) else "Resource"
+    return make_declared_form(kind, {name: value or None for name, value in fields.items()})
+
+
+def _make_item_form(entry: CatalogEntry, item: messages.ListedItem, version: str) -> dict[str, Any]:
+    fields = {
+        "uri": _expand(entry.uri, item),
+        "name": item.value,
+        "description": item.description,
+        "mimeType": entry.tool.mime_type,
+        "_meta": item.meta if has_feature(version, "_meta") else None,
+    }
+    return make_declared_form("Resource", {name: value or None for name, value in fields.items()})
+
+
+def _expand(template: str, item: messages.ListedItem) -> str:
+    """Return the URI of a listed resource of a template, which has one variable."""
+    return _VARIABLE.sub(quote(item.value, safe=""), template)
+
+
+def format_moment(at: float) -> str:
+    """Return a time in seconds since the epoch as MCP writes it: ``2025-01-12T15:00:58.123Z``."""
+    moment = datetime.fromtimestamp(at, UTC)
+    return moment.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"

@@ -1,0 +1,150 @@
+"""Counts the connected clients by program.
+
+Runs on the bridge's event loop. A client of the handshake era is connected as long as its session.
+A client of 2026-07-28 has no session: it counts as connected while one of its requests runs (its
+notification stream, for instance) and for some minutes afterwards; over stdio, until it leaves.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+from mcp_notebook.bridge.access.caller import Caller
+from mcp_notebook.bridge.server.sessions.client_profile import ClientProfile
+from mcp_notebook.bridge.server.sessions.client_request import ClientRequest, read_request
+from mcp_notebook.bridge.server.sessions.client_sessions import ClientSession
+from mcp_notebook.wire import messages
+
+if TYPE_CHECKING:
+    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+
+REMEMBERED = 300.0
+"""Seconds that a client without a session counts as connected after its last request."""
+SETTLING = 0.1
+"""Seconds within which several changes become one message."""
+MAX_PROGRAMS = 50
+"""Maximum number of programs that kernels are told of, and that are distinguished per caller
+without a session: clients choose the names."""
+
+
+@dataclass
+class _Visitor:
+    """A client without a session; a context manager around each of its requests."""
+
+    program: messages.ClientInfo
+    stays: bool
+    """Whether it stays connected as long as the bridge runs."""
+    requests: int = 0
+    """Number of its running requests."""
+    last_seen: float = 0.0
+    """The monotonic time at which its last request ended."""
+
+    def __enter__(self) -> None:
+        self.requests += 1
+
+    def __exit__(self, *error: object) -> None:
+        self.requests -= 1
+        self.last_seen = time.monotonic()
+
+    def find_rest(self, now: float) -> float:
+        """Return the seconds for which it still counts without a further request."""
+        return float("inf") if self.stays or self.requests else self.last_seen + REMEMBERED - now
+
+
+class ConnectedClients:
+    """The clients of one bridge; middleware of the SDK's server.
+
+    Args:
+        default_caller: The caller if the transport does not name one.
+        on_change: Called with the number of clients of each program after a change.
+    """
+
+    def __init__(
+        self,
+        default_caller: Caller,
+        on_change: Callable[[Sequence[messages.ClientCount]], None],
+    ) -> None:
+        self._default_caller = default_caller
+        self._on_change = on_change
+        self._sessions: dict[ClientSession, messages.ClientInfo] = {}
+        self._visitors: dict[tuple[str, messages.ClientInfo], _Visitor] = {}
+        """By the caller's name and the program."""
+        self._change = anyio.Event()
+
+    async def __call__(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
+        """Count the client of a request."""
+        if ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
+            if ctx.method == "notifications/initialized":
+                self.add_session(read_request(ctx, self._default_caller).profile)
+            return await call_next(ctx)
+        if ctx.request_id is None:  # a notification does not say from which program it comes
+            return await call_next(ctx)
+        with self.visit(read_request(ctx, self._default_caller)):
+            return await call_next(ctx)
+
+    def visit(self, request: ClientRequest) -> AbstractContextManager[None]:
+        """Return a context manager during which a request's client counts, and some minutes longer.
+
+        A client with a session counts as long as the session.
+        """
+        return nullcontext() if request.is_handshake else self._find_visitor(request)
+
+    def add_session(self, profile: ClientProfile) -> None:
+        """Count a client until its session ends."""
+        session = profile.connection
+        if session not in self._sessions:
+            session.call_at_end(self._end_session, session)
+        self._sessions[session] = profile.client
+        self._change.set()
+
+    def _end_session(self, session: ClientSession) -> None:
+        self._sessions.pop(session, None)
+        self._change.set()
+
+    async def run(self) -> None:
+        """Report changes, once for each burst; runs forever."""
+        before: Sequence[messages.ClientCount] = ()
+        while True:
+            now = time.monotonic()
+            rests = [visitor.find_rest(now) for visitor in self._visitors.values()]
+            with anyio.move_on_after(min([REMEMBERED, *(rest for rest in rests if rest > 0)])):
+                await self._change.wait()
+            await anyio.sleep(SETTLING)
+            self._change = anyio.Event()
+            self._forget_visitors()
+            clients = self._count()
+            if clients != before:
+                before = clients
+                self._on_change(clients)
+
+    def _find_visitor(self, request: ClientRequest) -> _Visitor:
+        key = request.caller.name, request.profile.client
+        visitor = self._visitors.get(key)
+        if visitor is None:
+            if sum(caller == request.caller.name for caller, _ in self._visitors) >= MAX_PROGRAMS:
+                key = request.caller.name, messages.ClientInfo()
+            stays = request.headers is None
+            visitor = self._visitors.setdefault(key, _Visitor(key[1], stays=stays))
+            self._change.set()
+        return visitor
+
+    def _forget_visitors(self) -> None:
+        now = time.monotonic()
+        for key, visitor in tuple(self._visitors.items()):
+            if visitor.find_rest(now) <= 0:
+                del self._visitors[key]
+
+    def _count(self) -> list[messages.ClientCount]:
+        programs = [*self._sessions.values(), *(key[1] for key in self._visitors)]
+        return [
+            messages.ClientCount(name=program.name, version=program.version, number=number)
+            for program, number in Counter(programs).most_common(MAX_PROGRAMS)
+        ]
