@@ -13,10 +13,8 @@ from mcp_notebook.errors import InvalidResult
 from mcp_notebook.kernel.schemas.output.data_limit import (
     MAX_WHOLE,
     Cut,
-    ResultTooLarge,
-    check_parts,
-    check_size,
     convert_plain_data,
+    has_at_most,
     shorten_data,
     take_first,
 )
@@ -65,14 +63,7 @@ def make_structured(value: Any, output: OutputSchema | None, max_chars: int) -> 
 
 
 def _convert(output: OutputSchema, value: Any, max_chars: int) -> Structured:
-    cuts: Sequence[Cut] = ()
-    try:
-        data = output.convert(value, max_chars)
-    except ResultTooLarge as error:
-        try:
-            data, cuts = output.convert_part(value, max_chars)
-        except InvalidResult:
-            raise error from None
+    data, cuts = output.convert(value, max_chars)
     return Structured(data if output.is_at_root else {RESULT: data}, cuts)
 
 
@@ -84,26 +75,19 @@ def make_page_data(value: Any, max_chars: int) -> dict[str, Any]:
         max_chars: Maximum characters of the data as JSON.
     """
     value = value.structured if isinstance(value, Result) else value
+    part = take_first(value, max_chars)
+    if not has_at_most(part, max_chars * MAX_WHOLE):
+        return {}  # the page has the text
     try:
-        check_parts(part := take_first(value, max_chars), max_chars * MAX_WHOLE, "")
         data, cuts = _convert_plain(part, max_chars)
     except InvalidResult:
-        return {}  # the page has the text
+        return {}
     said = [{"path": list(cut.path), "kept": cut.kept, "total": cut.total} for cut in cuts]
     return {DATA: data} | ({SHORTENED: said} if said else {})
 
 
 def _convert_plain(value: Any, max_chars: int) -> tuple[Any, Sequence[Cut]]:
-    try:
-        data = convert_plain_data(value, max_chars)
-        check_size(data, max_chars)
-    except ResultTooLarge as error:
-        try:
-            whole = convert_plain_data(value, max_chars * MAX_WHOLE)
-            return shorten_data(whole, max_chars)
-        except InvalidResult:
-            raise error from None
-    return data, ()
+    return shorten_data(convert_plain_data(value, max_chars * MAX_WHOLE), max_chars)
 
 
 def _check_meta(meta: Any) -> None:

@@ -25,17 +25,11 @@ from mcp_notebook.text.wording import count
 
 MAX_WHOLE = 20
 """Factor of the size limit up to which a result is converted in order to send a part of it."""
-RETURN_LESS = "return less, raise the limit, or remove the tool's `output_schema`"
 _MAX_CUTS = 50
 _MARK = 100
 """Additional characters to cut from a string, for the mark in its place."""
 _write_json = json.JSONEncoder(ensure_ascii=False).encode
 _WITHOUT_PARTS = frozenset({NoneType, bool, int, float})
-_RETURN_LESS_BY_HAND = "give the `Result` less as `structured`"
-
-
-class ResultTooLarge(InvalidResult):
-    """The structured content of a result is over the size limit."""
 
 
 class Cut(Struct, frozen=True):
@@ -71,8 +65,17 @@ def take_first(value: Any, most: int) -> Any:
 
 
 def count_chars(data: Any) -> int:
-    """Return how many characters of JSON a JSON value has."""
-    return len(_write_json(data))
+    """Return how many characters of JSON a JSON value has.
+
+    Raises:
+        InvalidResult: It is not a JSON value.
+    """
+    try:
+        return len(_write_json(data))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidResult(
+            f"The result cannot be sent as data: {describe_error(error)}."
+        ) from None
 
 
 def shorten_data(data: Any, max_chars: int) -> tuple[Any, list[Cut]]:
@@ -85,7 +88,7 @@ def shorten_data(data: Any, max_chars: int) -> tuple[Any, list[Cut]]:
         max_chars: Characters of JSON that it may have.
 
     Raises:
-        ResultTooLarge: Cutting lists, mappings and strings is not enough.
+        InvalidResult: Cutting lists, mappings and strings is not enough.
     """
     cuts: list[Cut] = []
     size = whole = count_chars(data)
@@ -93,7 +96,7 @@ def shorten_data(data: Any, max_chars: int) -> tuple[Any, list[Cut]]:
         data, more = _cut_largest(data, size - max_chars, ())
         cuts += more
         if not more or len(cuts) > _MAX_CUTS or not all(cut.kept for cut in more):
-            raise make_size_error(f"{whole:,} characters of JSON", max_chars, RETURN_LESS)
+            raise make_size_error(f"{whole:,} characters of JSON", max_chars)
         size = count_chars(data)
     return data, _join_cuts(cuts)
 
@@ -149,13 +152,12 @@ def _is_column(value: Any, length: int) -> bool:
     return isinstance(value, list) and len(value) == length
 
 
-def convert_plain_data(value: Any, max_chars: int, to_do: str = _RETURN_LESS_BY_HAND) -> Any:
+def convert_plain_data(value: Any, max_chars: int) -> Any:
     """Return the JSON value of a result without an annotation.
 
     Args:
         value: Anything.
         max_chars: Characters of JSON that it may have.
-        to_do: What the author can do if it has more, for the message.
 
     Raises:
         InvalidResult: It is too large or contains itself.
@@ -163,32 +165,15 @@ def convert_plain_data(value: Any, max_chars: int, to_do: str = _RETURN_LESS_BY_
     try:
         return to_structured(value, max_chars)
     except TooLarge:
-        raise make_size_error(f"more than {max_chars:,} parts", max_chars, to_do) from None
+        raise make_size_error(f"more than {max_chars:,} parts", max_chars) from None
     except TooDeep as error:
         raise InvalidResult(f"The result cannot be sent as data: {error}.") from None
 
 
-def check_size(data: Any, max_chars: int, to_do: str = _RETURN_LESS_BY_HAND) -> None:
-    """Refuse a JSON value that is too large.
+def has_at_most(value: Any, max_chars: int) -> bool:
+    """Return False if a value has so many parts that its JSON is certainly longer.
 
-    Raises:
-        InvalidResult: Says how large it is and what the author can do.
-    """
-    try:
-        size = len(_write_json(data))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidResult(
-            f"The result cannot be sent as data: {describe_error(error)}."
-        ) from None
-    if size > max_chars:
-        raise make_size_error(f"{size:,} characters of JSON", max_chars, to_do)
-
-
-def check_parts(value: Any, max_chars: int, to_do: str) -> None:
-    """Refuse a value with too many parts before the expensive conversion.
-
-    Raises:
-        InvalidResult: Its JSON is certainly too large.
+    It is quick, and so comes before the expensive conversion.
     """
     left = max_chars
     counted_ids: set[int] = set()
@@ -203,21 +188,19 @@ def check_parts(value: Any, max_chars: int, to_do: str) -> None:
         if left >= 0 and parts and id(item) not in counted_ids:
             counted_ids.add(id(item))
             waiting += parts
-    if left < 0:
-        raise make_size_error(f"more than {max_chars:,} characters of JSON", max_chars, to_do)
+    return left >= 0
 
 
-def make_size_error(size: str, max_chars: int, to_do: str) -> ResultTooLarge:
+def make_size_error(size: str, max_chars: int) -> InvalidResult:
     """Return the error for a result that is too large.
 
     Args:
         size: How large it is, in words.
         max_chars: Characters of JSON that it may have.
-        to_do: What the author can do, for the message.
     """
-    return ResultTooLarge(
+    return InvalidResult(
         f"The result is too large to be sent as data: {size}, at most {max_chars:,} characters "
-        f"are allowed (the limit max_result_chars): {to_do}."
+        "are allowed (the limit max_result_chars). Return less, or raise the limit."
     )
 
 

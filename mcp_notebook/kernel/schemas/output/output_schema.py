@@ -24,12 +24,10 @@ from mcp_notebook.kernel.safe.to_json import TooDeep, TooLarge
 from mcp_notebook.kernel.schemas.metaschema import find_schema_problem
 from mcp_notebook.kernel.schemas.output.data_limit import (
     MAX_WHOLE,
-    RETURN_LESS,
     Cut,
-    check_parts,
-    check_size,
     convert_plain_data,
     count_chars,
+    has_at_most,
     make_size_error,
     shorten_data,
     take_first,
@@ -78,45 +76,38 @@ class OutputSchema:
     _returns: ReturnType | None = field(default=None, repr=False, compare=False)
     """The return annotation; None if the author wrote the schema."""
 
-    def convert(self, value: Any, max_chars: int) -> Any:
-        """Return a result's structured content.
-
-        Args:
-            value: What the function returned.
-            max_chars: Characters of JSON that it may have.
-
-        Raises:
-            InvalidResult: It does not match, is too large, or cannot be converted.
-        """
-        check_parts(value, max_chars, RETURN_LESS)
-        structured = self._convert_value(value, max_chars)
-        check_size(structured, max_chars, RETURN_LESS)
-        if self._is_compared:
-            self._compare(structured)
-        return structured
-
-    def convert_part(self, value: Any, max_chars: int) -> tuple[Any, list[Cut]]:
+    def convert(self, value: Any, max_chars: int) -> tuple[Any, list[Cut]]:
         """Return as much of a result's structured content as may be sent, and the cuts.
 
         Args:
-            value: What the function returned, which is too large.
+            value: What the function returned.
             max_chars: Characters of JSON that may be sent.
 
         Raises:
-            InvalidResult: No part of it matches the schema, or it cannot be converted.
+            InvalidResult: It does not match, no part of it that may be sent does, or it cannot be
+                converted.
         """
-        most, items = max_chars * MAX_WHOLE, _FEW
+        most = max_chars * MAX_WHOLE
+        items = max_chars if has_at_most(value, max_chars) else _FEW
         while True:  # each try takes a fourth of the time of the next
             part = take_first(value, items)
-            check_parts(part, most, RETURN_LESS)
+            if not has_at_most(part, most):
+                raise make_size_error(f"more than {most:,} characters of JSON", max_chars)
             converted = self._convert_value(part, most)
             if part is value or items >= max_chars or count_chars(converted) > max_chars:
                 break
             items *= 4
         structured, cuts = shorten_data(converted, max_chars)
-        self._compare(structured)
         if part is not value and cuts and not cuts[0].path:
             cuts[0] = structs.replace(cuts[0], total=len(value))
+        if cuts or self._is_compared:
+            try:
+                self._compare(structured)
+            except InvalidResult:
+                if cuts:
+                    size = f"{count_chars(converted):,} characters of JSON"
+                    raise make_size_error(size, max_chars) from None
+                raise
         return structured, cuts
 
     def prepare(self) -> None:
@@ -149,7 +140,7 @@ class OutputSchema:
 
     def _convert_value(self, value: Any, max_chars: int) -> Any:
         if self._returns is None:
-            return convert_plain_data(value, max_chars, RETURN_LESS)
+            return convert_plain_data(value, max_chars)
         try:
             return self._returns.convert(value)
         except Exception as error:  # noqa: BLE001 - validators and serializers are the author's code
@@ -173,7 +164,7 @@ class OutputSchema:
         # An error in our conversion is the cause of pydantic's error.
         error = error.__cause__ if isinstance(error.__cause__, Exception) else error
         if isinstance(error, TooLarge):
-            return make_size_error(f"more than {max_chars:,} parts", max_chars, RETURN_LESS)
+            return make_size_error(f"more than {max_chars:,} parts", max_chars)
         reason = str(error) if isinstance(error, TooDeep) else describe_error(error)
         return InvalidResult(f"The result cannot be sent as data: {reason}. {self._to_do}")
 

@@ -100,7 +100,7 @@ def move(point: Point, by: list[int]) -> Point:
 
 tool = make_tool(move, ToolOptions(output_schema=True))
 arguments = tool.schema.validate({"point": {"x": 1}, "by": "[2]"})
-assert tool.output.convert(move(**arguments), 100) == {"x": 3.0}
+assert tool.output.convert(move(**arguments), 100) == ({"x": 3.0}, [])
 try:
     tool.schema.validate({"point": 5})
 except InvalidArguments as refusal:

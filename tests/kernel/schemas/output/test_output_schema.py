@@ -42,7 +42,7 @@ from mcp_notebook.errors import DefinitionError, InvalidResult
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.outputs import Displayed, Printed
-from mcp_notebook.kernel.schemas.output.data_limit import ResultTooLarge, shorten_data
+from mcp_notebook.kernel.schemas.output.data_limit import shorten_data
 from mcp_notebook.kernel.schemas.output.output_schema import (
     OutputSchema,
 )
@@ -293,9 +293,9 @@ def test_values_are_converted_to_match(annotation, value, structured):
 )
 def test_a_number_is_sent_as_its_annotation_says(annotation, value, structured):
     output = asked_of(annotation).output
-    sent = output.convert(value, 1_000)
+    sent, _ = output.convert(value, 1_000)
     assert (type(sent), repr(sent)) == (type(structured), repr(structured))
-    with pytest.raises(ResultTooLarge):
+    with pytest.raises(InvalidResult, match="too large"):
         output.convert(value, 0)
 
 
@@ -523,7 +523,7 @@ class Counted(dict):
 @pytest.mark.parametrize("limit", [1_000, 50_000])
 def test_of_a_very_long_mapping_only_as_much_is_read_as_is_sent(limit):
     value = Counted()
-    part, cuts = OutputSchema({"type": "object"}).convert_part(value, limit)
+    part, cuts = OutputSchema({"type": "object"}).convert(value, limit)
     assert len(part) > limit / 20
     assert [(cut.kept, cut.total) for cut in cuts] == [(len(part), 10**6)]
     assert value.read <= limit
@@ -562,7 +562,7 @@ def test_data_that_is_shortened_fits_and_what_is_not_shortened_is_whole(data, mo
     before = json.dumps(data)
     try:
         part, cuts = shorten_data(data, most)
-    except ResultTooLarge:
+    except InvalidResult:
         assert len(json.dumps(data, ensure_ascii=False)) > most
     else:
         assert len(json.dumps(part, ensure_ascii=False)) <= most
@@ -697,7 +697,7 @@ def visit() -> Visit:
     "D."
 
 output = make_tool(visit, ToolOptions(output_schema=True)).output
-assert output.convert(Visit([Item(name="a")]), 100) == {"items": [{"name": "a"}]}
+assert output.convert(Visit([Item(name="a")]), 100) == ({"items": [{"name": "a"}]}, [])
 assert "jsonschema" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
