@@ -104,7 +104,7 @@ def test_each_dependency_that_our_code_imports_is_declared():
         "yaml",  # pyyaml, by the name of its module
         *("jupyter-server", "tornado"),  # Jupyter Server is what imports mcp_notebook.jupyter
         "jupyter-core",  # comes with jupyter-client, which is made of it
-        *("opentelemetry", "prometheus-client"),  # of an extra; what is missing is said
+        "opentelemetry",  # of an extra; what is missing is said
         "pydantic-core",  # comes with pydantic, at its version
         "starlette",  # mcp's own HTTP application is made of it
         "traitlets",  # IPython's and ipykernel's objects are made of it

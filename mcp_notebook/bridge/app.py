@@ -32,7 +32,6 @@ from mcp_notebook.bridge.server.sessions.protocol_error import INTERNAL_ERROR, P
 from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
 from mcp_notebook.bridge.telemetry.call_events import CallObserver
 from mcp_notebook.bridge.telemetry.call_tracer import CallTracer
-from mcp_notebook.bridge.telemetry.metrics import Metrics, Reading
 from mcp_notebook.bridge.transports.stdio import serve_stdio
 from mcp_notebook.discovery.records import Record, watch_records
 from mcp_notebook.errors import McpNotebookError, NotebookError
@@ -142,11 +141,6 @@ class Bridge:
         """Headless notebooks that are served or being started."""
         self._catalog = Catalog()
         self.links = Links(self._catalog, inspects=settings.inspect)
-        self.metrics = Metrics()
-        self.metrics.readings += [
-            Reading("kernels", "Kernels that are linked now.", lambda: len(self.links)),
-            Reading("tools", "Tools that are offered now.", lambda: len(self._catalog.entries())),
-        ]
         self._spans = _open_spans()
         tracers = [] if self._spans is None else [CallTracer(self._spans)]
         self.server = NotebookServer(
@@ -159,7 +153,7 @@ class Bridge:
                 settled=self._settle,
             ),
             default_caller=default_caller,
-            observers=[self.metrics, *observers, *tracers],
+            observers=[*observers, *tracers],
         )
         self.server.calls.find_departed_notebooks = self._find_departed_notebooks
         self.server.tasks.finder.has_kernel = partial(has_kernel, settings)

@@ -96,14 +96,12 @@ async def run_http(
                 with publication:
                     bridge.print_address(url, notices)
                     async with Endpoint(bridge.server, settings).run() as endpoint:
-                        bridge.metrics.readings.append(endpoint.count_sessions())
                         await serve_http(
                             endpoint,
                             listener,
                             settings=settings,
                             authenticators=authenticators,
                             stop=bridge.stop,
-                            metrics=bridge.metrics,
                             refusals=RefusalLog([log.note_request for log in observers]),
                             publish=publish,
                         )
@@ -142,7 +140,6 @@ async def open_own_bridge(
                 settings=settings,
                 authenticators=[OwnToken(token)],
                 stop=bridge.stop,
-                metrics=bridge.metrics,
                 refusals=RefusalLog(()),
             )
             tasks.start_soon(serve, endpoint, listener)

@@ -114,20 +114,12 @@ def add(  # noqa: PLR0913 - one for each option
             "--exclusive", help="Hide these tools from all tokens except this one and your own."
         ),
     ] = False,
-    metrics: Annotated[
-        bool,
-        typer.Option("--metrics", help="Allow reading the metrics (/metrics), and no tools."),
-    ] = False,
     expires: _Expires = None,
     save: _Save = None,
 ) -> None:
     """Add a token and print it once. Without options, it may use all tools."""
     if exclusive and not tools:
         context.fail("--exclusive needs --tools.")
-    if metrics and (tools or tags or read_only):
-        context.fail(
-            "--metrics cannot be combined with --tools, --tags or --read-only: it allows no tools."
-        )
     from mcp_notebook.bridge.access.caller import Permissions
 
     permissions = Permissions(
@@ -142,7 +134,7 @@ def add(  # noqa: PLR0913 - one for each option
         store,
         name,
         save,
-        lambda: store.add(name, permissions, seconds=expires, exclusive=exclusive, metrics=metrics),
+        lambda: store.add(name, permissions, seconds=expires, exclusive=exclusive),
     )
 
 
@@ -197,8 +189,6 @@ def _open_store(settings: Settings) -> "TokenStore":
 
 def _describe_rights(record: "TokenRecord") -> str:
     """Return a token's rights in a few words."""
-    if record.metrics:
-        return "metrics only"
     parts = [
         ", ".join(record.tools),
         f"tagged {' or '.join(record.tags)}" if record.tags else "",
@@ -229,11 +219,6 @@ def _hand_over(
     until = "" if record.expires is None else f", until {_format_time(record.expires)}"
     print_note(f"The token {name!r} allows: {_describe_rights(record)}{until}.")
     url = _find_url(settings)
-    if record.metrics:
-        print_note(f"Use it to scrape {url.removesuffix('/mcp')}/metrics.")
-        if save is None:
-            print_output(token)
-        return
     if save is not None:
         from mcp_notebook.clients.snippets import format_install_command
 
@@ -283,7 +268,6 @@ def _describe(store: "TokenStore", record: "TokenRecord") -> dict[str, Any]:
         "tags": list(record.tags),
         "readOnly": record.read_only,
         "exclusive": record.exclusive,
-        "metrics": record.metrics,
         "created": _format_utc(record.created),
         "expires": None if record.expires is None else _format_utc(record.expires),
         "expired": record.has_expired(),

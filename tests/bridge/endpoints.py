@@ -3,7 +3,7 @@
 import json
 import socket
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from urllib.parse import urlsplit
 
@@ -18,7 +18,6 @@ from mcp_notebook.bridge.access.refusals import RefusalLog
 from mcp_notebook.bridge.access.token_check import OwnToken
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.telemetry.metrics import Metrics
 from mcp_notebook.bridge.transports.endpoint import Endpoint
 from mcp_notebook.bridge.transports.http import format_url, open_listener, serve_http
 from mcp_notebook.settings.settings import Settings
@@ -36,6 +35,9 @@ class Served:
     kernel: Peer
     stop: anyio.Event
     has_ended: anyio.Event
+    endpoint: Endpoint | None = None
+    refusals: list[tuple[str, str, int]] = field(default_factory=list)
+    """The address, the reason and the number of refused requests."""
 
     async def ask(self, message=None, *, method="POST", **headers):
         """Send a request as another process would: the loop serves it meanwhile."""
@@ -106,9 +108,7 @@ class Served:
 
 
 @asynccontextmanager
-async def served(
-    home, *, schema=None, authenticators=OWNERS, metrics=None, sessions=None, **limits
-):
+async def served(home, *, schema=None, authenticators=OWNERS, sessions=None, **limits):
     """Serve over HTTP what looks like a kernel with the tool `top`, within limits."""
     catalog = Catalog()
     settings = Settings(home=home, port=0, **limits)
@@ -121,21 +121,18 @@ async def served(
         await links.connect(kernel.record)
         listener = open_listener(settings)
         here = Served(format_url(listener), kernel, anyio.Event(), anyio.Event())
-        observers = [metrics] if metrics else ()
-        server = make_server(catalog, links, observers=observers, limits=settings)
+        server = make_server(catalog, links, limits=settings)
+        here.endpoint = Endpoint(server, settings, **sessions or {})
 
         async def serve():
-            numbers = Metrics() if metrics is None else metrics
-            async with Endpoint(server, settings, **sessions or {}).run() as endpoint:
-                numbers.readings.append(endpoint.count_sessions())
+            async with here.endpoint.run():
                 await serve_http(
-                    endpoint,
+                    here.endpoint,
                     listener,
                     settings=settings,
                     authenticators=authenticators,
                     stop=here.stop,
-                    refusals=RefusalLog(),
-                    metrics=numbers,
+                    refusals=RefusalLog([lambda *refusal: here.refusals.append(refusal)]),
                 )
             here.has_ended.set()
 

@@ -63,7 +63,6 @@ def test_the_list_says_what_each_token_may_do_and_nothing_of_the_token(run):
         "tags": ["a"],
         "readOnly": False,
         "exclusive": True,
-        "metrics": False,
         "created": b["created"],
         "expires": None,
         "expired": False,
@@ -71,17 +70,6 @@ def test_the_list_says_what_each_token_may_do_and_nothing_of_the_token(run):
         "lastUsed": None,
     }
     assert not any(token in plain + data for token in tokens)
-
-
-def test_a_token_for_the_metrics_is_told_to_be_for_nothing_else(run, tmp_path):
-    added = run("add", "prometheus", "--metrics")
-    assert TOKEN.fullmatch(added.stdout)
-    assert "allows: metrics only." in added.stderr
-    assert "http://127.0.0.1:8791/metrics" in added.stderr
-    saved = run("rotate", "prometheus", "--save", str(tmp_path / "token"))
-    assert saved.stdout == ""
-    assert "install" not in saved.stderr
-    assert [token["metrics"] for token in json.loads(run("list", "--json").stdout)] == [True]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes")
@@ -117,8 +105,6 @@ def test_a_token_that_could_not_be_saved_is_not_made(run, tmp_path, file, reason
         (["--tools", "sales.*,,"], "--tools is empty"),
         (["--tags", " "], "--tags is empty"),
         (["--exclusive"], "--exclusive needs --tools"),
-        (["--metrics", "--read-only"], "--metrics cannot be combined"),
-        (["--metrics", "--tools", "top"], "--metrics cannot be combined"),
         *(
             (["--expires", text], "is not a duration")
             for text in ("7", "d", "0d", "-1d", "1y", "11111d")

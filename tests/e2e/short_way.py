@@ -33,18 +33,17 @@ from linked_servers import make_server
 from live import TIMEOUT
 
 from mcp_notebook.bridge.access.caller import OWNER, Caller, Permissions
+from mcp_notebook.bridge.access.gate import Gate
 from mcp_notebook.bridge.access.refusals import RefusalLog
 from mcp_notebook.bridge.access.token_check import OwnToken
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.server import NotebookServer
-from mcp_notebook.bridge.telemetry.metrics import Metrics
 from mcp_notebook.bridge.transports import endpoint as endpoint_module
-from mcp_notebook.bridge.transports import http
 from mcp_notebook.bridge.transports import stdio as stdio_module
 from mcp_notebook.bridge.transports.connections import Connections
 from mcp_notebook.bridge.transports.endpoint import Endpoint
-from mcp_notebook.bridge.transports.health_and_metrics import answer_health
+from mcp_notebook.bridge.transports.health_check import answer_health
 from mcp_notebook.bridge.transports.open_requests import OpenRequests
 from mcp_notebook.bridge.transports.sessions import Sessions
 from mcp_notebook.bridge.transports.stdio import serve_stdio
@@ -206,7 +205,6 @@ class Side:
     server: NotebookServer
     catalog: Catalog
     watch: Watch
-    metrics: Metrics
     settings: Settings
     passed_on: int = 0
     """How many requests the SDK got."""
@@ -233,9 +231,14 @@ class Side:
 
         with patch.object(endpoint_module, "Sessions", CountingSessions):
             self.endpoint = Endpoint(self.server, self.settings, **make_options(self.way))
-        connections = Connections(RefusalLog())
-        gate = http._build_gate(
-            self.endpoint, connections, AUTHENTICATORS, self.settings, self.metrics
+        refusals = RefusalLog()
+        gate = Gate(
+            self.endpoint,
+            authenticators=AUTHENTICATORS,
+            host=self.settings.host,
+            allowed_hosts=self.settings.allowed_hosts,
+            refusals=refusals,
+            on_admission=Connections(refusals).admit,
         )
         self._app = answer_health(gate)
         async with self.endpoint.run():
@@ -589,16 +592,16 @@ async def both_sides(
             catalog = Catalog()
             links = await stack.enter_async_context(Links(catalog))
             await links.connect(record)
-            watch, metrics = Watch(), Metrics()
+            watch = Watch()
             server = make_server(
                 catalog,
                 links,
-                observers=[watch, metrics, *make_observers()],
+                observers=[watch, *make_observers()],
                 limits=settings,
                 **arguments,
             )
             tasks.start_soon(server.announce_changes)
-            side = Side(way, server, catalog, watch, metrics, settings)
+            side = Side(way, server, catalog, watch, settings)
             if with_http:
                 await stack.enter_async_context(side.serve_http())
             sides.append(side)

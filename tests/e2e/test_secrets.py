@@ -212,7 +212,6 @@ async def test_a_secret_comes_out_nowhere(kernel, module_home, tmp_path):
     }
     async with http_client(headers=headers) as http:
         answers = [await http.post(url, content=request) for request in write_wrong_requests()]
-        answers.append(await http.get(url.replace("/mcp", "/metrics")))
     messages += [answer.text for answer in answers]
     messages.append(await anyio.to_thread.run_sync(send_by_hand, env))
     for line in (

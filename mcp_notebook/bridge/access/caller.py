@@ -60,11 +60,6 @@ class Permissions:
         """Whether all tools are allowed."""
         return self == EVERYTHING
 
-    @cached_property
-    def is_nothing(self) -> bool:
-        """Whether no tool is allowed, whichever tools there are."""
-        return self.tools == NOTHING.tools
-
     def limit_to(self, others: "Permissions") -> "Permissions":
         """Return permissions that allow a tool if both do."""
         if others.is_everything:
@@ -91,8 +86,6 @@ class Permissions:
 
 EVERYTHING = Permissions()
 """All tools."""
-NOTHING = Permissions(tools=("",))
-"""No tool: none has this name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,8 +107,6 @@ class Caller:
     is_user: bool = False
     """Whether it is the user, who has the endpoint's own token or started the bridge over
     stdio. All other callers are guests."""
-    may_read_metrics: bool = False
-    """Whether it may read the metrics even if it may not call every tool."""
 
     @cached_property
     def owns(self) -> str:
@@ -128,7 +119,7 @@ class Caller:
         return "" if self.is_user else self.owns
 
 
-OWNER = Caller(name="owner", is_user=True, may_read_metrics=True, errors="full")
+OWNER = Caller(name="owner", is_user=True, errors="full")
 """The owner of the endpoint's own token: the user."""
 
 

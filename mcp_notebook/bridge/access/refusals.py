@@ -36,12 +36,9 @@ class RefusalLog:
         self._began = -_MINUTE
         self._count = 0
         """Refusals since `_began`."""
-        self.total = 0
-        """Refusals since the start."""
 
     def note(self, client: tuple[str, int] | None, reason: str) -> None:
         """Write a line about a refusal, or only count it."""
-        self.total += 1
         now = self._clock()
         if now - self._began >= _MINUTE:
             uncounted = self._count - MAX_REFUSALS_LOGGED

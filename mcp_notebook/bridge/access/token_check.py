@@ -90,7 +90,6 @@ class NamedTokens:
             name=owner.name,
             identity=f"{_NAMED}{owner.sha256}",
             permissions=owner.permissions if owner.exclusive else self._hide(owner.permissions),
-            may_read_metrics=owner.metrics,
         )
 
     def limit_others(self) -> Permissions:

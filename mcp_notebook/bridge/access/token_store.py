@@ -25,7 +25,7 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
 
-from mcp_notebook.bridge.access.caller import NOTHING, Permissions
+from mcp_notebook.bridge.access.caller import Permissions
 from mcp_notebook.errors import TokenError
 from mcp_notebook.settings.private_files import (
     lock_private,
@@ -62,8 +62,6 @@ class TokenRecord(BaseModel):
     read_only: bool = False
     exclusive: bool = False
     """Whether `tools` are hidden from all other tokens in the file."""
-    metrics: bool = False
-    """Whether it allows reading the metrics, and no tool."""
     is_void: bool = False
     """Whether it was voided because another user may know it."""
 
@@ -76,8 +74,6 @@ class TokenRecord(BaseModel):
     @property
     def permissions(self) -> Permissions:
         """The tools that its caller may call, regardless of exclusive tokens."""
-        if self.metrics:
-            return NOTHING
         return Permissions(tools=self.tools, tags=frozenset(self.tags), read_only=self.read_only)
 
     def has_expired(self, now: float | None = None) -> bool:
@@ -145,7 +141,6 @@ class TokenStore:
         *,
         seconds: float | None = None,
         exclusive: bool = False,
-        metrics: bool = False,
     ) -> str:
         """Add a token, and return it; only its hash is stored.
 
@@ -154,7 +149,6 @@ class TokenStore:
             permissions: The tools that its caller may call.
             seconds: How long it is valid; None: forever.
             exclusive: Whether the tools are hidden from all other tokens.
-            metrics: Whether it allows reading the metrics, and no tool.
 
         Raises:
             TokenError: The name is taken or not allowed, or the file cannot be used.
@@ -184,7 +178,6 @@ class TokenStore:
                     tags=tuple(sorted(permissions.tags)),
                     read_only=permissions.read_only,
                     exclusive=exclusive,
-                    metrics=metrics,
                 )
             )
         return token

@@ -9,7 +9,7 @@ threads (`blocking_descriptors`), because an event loop cannot wait for these.
 
 Only this room uses Starlette and uvicorn; it shares the MCP SDK with `server`. `connections` and
 `http_connection` limit what anyone may send. Requests pass the gate (`access.gate`: Host, Origin,
-token) before anything else reads them, except for ``/healthz`` (`health_and_metrics`). `fast_path`
+token) before anything else reads them, except for ``/healthz`` (`health_check`). `fast_path`
 answers plain requests without the SDK. The SDK's own answers pass through `json_responses`.
 `server` interprets requests, and `bridge.app` decides when to stop.
 """

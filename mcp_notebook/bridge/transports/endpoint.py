@@ -23,7 +23,6 @@ from mcp_notebook.bridge.server.sessions.protocol_error import (
     INVALID_REQUEST,
     ProtocolError,
 )
-from mcp_notebook.bridge.telemetry.metrics import Reading
 from mcp_notebook.bridge.transports.fast_path.plain_answers import is_short_way_open
 from mcp_notebook.bridge.transports.fast_path.plain_http import PlainHttp
 from mcp_notebook.bridge.transports.json_responses import prefer_json
@@ -63,11 +62,6 @@ class Endpoint:
         self._unanswered = 0
         """The number of complete requests that are not answered yet."""
         self._all_answered = anyio.Event()
-
-    def count_sessions(self) -> Reading:
-        """Return the metric of open sessions."""
-        description = "Open sessions of HTTP clients."
-        return Reading("sessions", description, lambda: len(self._sessions))
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[Self]:

@@ -21,10 +21,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.gate import Authenticator, Gate
 from mcp_notebook.bridge.access.refusals import RefusalLog
-from mcp_notebook.bridge.telemetry.metrics import Metrics, Reading
 from mcp_notebook.bridge.transports.connections import Connections
 from mcp_notebook.bridge.transports.endpoint import PATH
-from mcp_notebook.bridge.transports.health_and_metrics import answer_health, answer_metrics
+from mcp_notebook.bridge.transports.health_check import answer_health
 from mcp_notebook.bridge.transports.http_connection import HttpConnection
 from mcp_notebook.bridge.transports.port_owner import find_port_use
 from mcp_notebook.errors import SettingsError
@@ -119,7 +118,6 @@ async def serve_http(  # noqa: PLR0913 - each belongs to another part
     settings: Settings,
     authenticators: Sequence[Authenticator],
     stop: anyio.Event,
-    metrics: Metrics,
     refusals: RefusalLog,
     publish: Callable[[ASGIApp], ASGIApp] = lambda app: app,
 ) -> None:
@@ -131,12 +129,18 @@ async def serve_http(  # noqa: PLR0913 - each belongs to another part
         settings: The address, the gate's hosts and origins, and the certificate.
         authenticators: Find the callers of bearer tokens.
         stop: When set, the endpoint closes.
-        metrics: The metrics at ``/metrics``.
         refusals: The log of refused requests.
         publish: Adds public pages, which need no token.
     """
     connections = Connections(refusals)
-    gate = _build_gate(app, connections, authenticators, settings, metrics)
+    gate = Gate(
+        app,
+        authenticators=authenticators,
+        host=settings.host,
+        allowed_hosts=settings.allowed_hosts,
+        refusals=refusals,
+        on_admission=connections.admit,
+    )
     config = _configure(answer_health(publish(gate)), settings)
     http = _Uvicorn(config, app.end)
 
@@ -168,33 +172,6 @@ def _configure(app: ASGIApp, settings: Settings) -> uvicorn.Config:
         server_header=False,
         timeout_graceful_shutdown=cast("Any", SHUTDOWN_GRACE),  # a float works too
         log_level="critical",
-    )
-
-
-def _build_gate(
-    app: ASGIApp,
-    connections: Connections,
-    authenticators: Sequence[Authenticator],
-    settings: Settings,
-    metrics: Metrics,
-) -> Gate:
-    """Return the application behind the gate, and add the count of refusals to the metrics."""
-    refusals = connections.refusals
-    metrics.readings.append(
-        Reading(
-            "refused_requests",
-            "HTTP requests that were refused.",
-            lambda: refusals.total,
-            only_grows=True,
-        )
-    )
-    return Gate(
-        answer_metrics(app, metrics, refusals),
-        authenticators=authenticators,
-        host=settings.host,
-        allowed_hosts=settings.allowed_hosts,
-        refusals=refusals,
-        on_admission=connections.admit,
     )
 
 

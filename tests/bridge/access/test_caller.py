@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mcp_notebook.bridge.access.caller import EVERYTHING, NOTHING, Permissions
+from mcp_notebook.bridge.access.caller import EVERYTHING, Permissions
 from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry
 from mcp_notebook.meta_keys import TAGS
 from mcp_notebook.wire.messages import ToolInfo
@@ -54,7 +54,6 @@ SIMPLE = st.builds(
 PERMISSIONS = st.one_of(
     SIMPLE,
     st.just(EVERYTHING),
-    st.just(NOTHING),
     st.lists(SIMPLE, min_size=1, max_size=3).map(Permissions.allow_any),
 )
 
@@ -87,8 +86,6 @@ def test_each_limit_narrows_those_before_it_and_widens_none(sources, listed):
     limited = functools.reduce(Permissions.limit_to, sources)
     for entry in listed:
         assert limited.allow(entry) is all(source.allow(entry) for source in sources)
-    if any(source.is_nothing for source in sources):
-        assert not any(map(limited.allow, listed))
     if limited.is_everything:
         assert all(source.is_everything for source in sources)
 

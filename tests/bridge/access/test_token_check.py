@@ -48,16 +48,6 @@ async def test_tokens_that_were_rotated_leave_nothing_in_memory(store):
     assert count_items(tokens) == before
 
 
-async def test_a_token_for_the_metrics_may_use_no_tool(store):
-    tokens = NamedTokens(store)
-    store.add("prometheus", EVERYTHING, metrics=True)
-    caller = await tokens.authenticate(store.rotate("prometheus"))
-    assert caller.may_read_metrics
-    assert not caller.permissions.is_everything
-    assert not caller.permissions.allow_name("top", "sales.top")
-    assert not (await tokens.authenticate(store.add("ci", EVERYTHING))).may_read_metrics
-
-
 async def test_a_rotated_token_is_another_caller_of_the_same_name(store):
     tokens = NamedTokens(store)
     old = store.add("ci", EVERYTHING)

@@ -23,7 +23,6 @@ from mcp_notebook.bridge.access.caller import EVERYTHING, Permissions
 from mcp_notebook.bridge.access.gate import GUESTS_AT_ONCE, Gate
 from mcp_notebook.bridge.access.token_check import NamedTokens, OwnToken
 from mcp_notebook.bridge.access.token_store import TokenStore
-from mcp_notebook.bridge.telemetry.metrics import Metrics
 from mcp_notebook.bridge.transports import connections, http_connection
 from mcp_notebook.bridge.transports.http_connection import (
     MAX_HEAD,
@@ -462,14 +461,12 @@ def _post(token, message, *headers):
 @pytest.mark.anyio
 @pytest.mark.parametrize("token", [TOKEN, "wrong"])
 async def test_nothing_is_done_for_a_client_that_has_gone_before_its_turn(home, caplog, token):
-    metrics = Metrics()
-    async with served(home, metrics=metrics) as here:
+    async with served(home) as here:
         for _ in range(50):  # before the endpoint, in the same thread, can look at any
             with _connect(here.url) as client:
                 client.sendall(_post(token, INITIALIZE))
         assert (await here.ask(INITIALIZE)).status == 200
-        numbers = {reading.name: reading.read() for reading in metrics.readings}
-        assert (numbers["sessions"], numbers["refused_requests"]) == (1, 0)
+        assert (len(here.endpoint._sessions), here.refusals) == (1, [])
     assert not caplog.messages
 
 

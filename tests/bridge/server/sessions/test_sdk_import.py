@@ -25,7 +25,6 @@ UNUSED = {
     "nbformat",
     "numpy",
     "pandas",
-    "prometheus_client",
     "python_multipart",
     "rich",
     "yaml",
