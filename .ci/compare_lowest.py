@@ -14,7 +14,7 @@ from packaging.version import Version
 project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
 extras = project["optional-dependencies"]
 wrong = []
-tested = ("demo", "gallery", "observability", "test", "test-libraries")
+tested = ("demo", "gallery", "test", "test-libraries")
 for line in [*project["dependencies"], *(line for name in tested for line in extras[name])]:
     wanted = Requirement(line)
     lower = [bound.version for bound in wanted.specifier if bound.operator == ">="]

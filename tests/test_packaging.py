@@ -104,14 +104,13 @@ def test_each_dependency_that_our_code_imports_is_declared():
         "yaml",  # pyyaml, by the name of its module
         *("jupyter-server", "tornado"),  # Jupyter Server is what imports mcp_notebook.jupyter
         "jupyter-core",  # comes with jupyter-client, which is made of it
-        "opentelemetry",  # of an extra; what is missing is said
         "pydantic-core",  # comes with pydantic, at its version
         "starlette",  # mcp's own HTTP application is made of it
         "traitlets",  # IPython's and ipykernel's objects are made of it
     }
     graph = grimp.build_graph("mcp_notebook", include_external_packages=True)
     imported = {_normal(name.partition(".")[0]) for name in graph.modules}
-    assert {"ipython", "mcp", "opentelemetry", "yaml"} < imported
+    assert {"ipython", "mcp", "yaml"} < imported
     assert imported - provided - {_normal(name) for name in sys.stdlib_module_names} == set()
 
 

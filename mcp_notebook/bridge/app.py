@@ -7,7 +7,6 @@ kernels. Clients that do not read their answers delay it by `ANSWER_GRACE`.
 """
 
 import logging
-import os
 import signal
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -31,19 +30,15 @@ from mcp_notebook.bridge.server.server import FirstTools, NotebookServer, Server
 from mcp_notebook.bridge.server.sessions.protocol_error import INTERNAL_ERROR, ProtocolError
 from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
 from mcp_notebook.bridge.telemetry.call_events import CallObserver
-from mcp_notebook.bridge.telemetry.call_tracer import CallTracer
 from mcp_notebook.bridge.transports.stdio import serve_stdio
 from mcp_notebook.discovery.records import Record, watch_records
 from mcp_notebook.errors import McpNotebookError, NotebookError
 from mcp_notebook.settings.settings import Settings
-from mcp_notebook.span_export import close_provider, is_configured, open_provider
 from mcp_notebook.termination import handle_signals, list_termination_signals
 from mcp_notebook.text.missing_tools import MissingTool
 from mcp_notebook.text.terminal import print_note
 
 if TYPE_CHECKING:
-    from opentelemetry.sdk.trace import TracerProvider
-
     from mcp_notebook.bridge.headless.early_kernel import EarlyKernel
     from mcp_notebook.bridge.headless.served_notebook import ServedNotebook
 
@@ -141,8 +136,6 @@ class Bridge:
         """Headless notebooks that are served or being started."""
         self._catalog = Catalog()
         self.links = Links(self._catalog, inspects=settings.inspect)
-        self._spans = _open_spans()
-        tracers = [] if self._spans is None else [CallTracer(self._spans)]
         self.server = NotebookServer(
             self._catalog,
             self.links,
@@ -153,7 +146,7 @@ class Bridge:
                 settled=self._settle,
             ),
             default_caller=default_caller,
-            observers=[*observers, *tracers],
+            observers=observers,
         )
         self.server.calls.find_departed_notebooks = self._find_departed_notebooks
         self.server.tasks.finder.has_kernel = partial(has_kernel, settings)
@@ -163,17 +156,13 @@ class Bridge:
     @asynccontextmanager
     async def run(self) -> AsyncIterator[Self]:
         """Watch for signals, run the links and announce changes for the block."""
-        try:
-            numbers = (signal.SIGINT, *list_termination_signals())
-            with handle_signals(numbers, self._note_signal):
-                async with anyio.create_task_group() as tasks:
-                    async with self.links:
-                        tasks.start_soon(self.server.announce_changes, self._wait_for_list)
-                        yield self
-                    tasks.cancel_scope.cancel()
-        finally:
-            if self._spans is not None:
-                close_provider(self._spans)
+        numbers = (signal.SIGINT, *list_termination_signals())
+        with handle_signals(numbers, self._note_signal):
+            async with anyio.create_task_group() as tasks:
+                async with self.links:
+                    tasks.start_soon(self.server.announce_changes, self._wait_for_list)
+                    yield self
+                tasks.cancel_scope.cancel()
 
     def start(
         self,
@@ -395,16 +384,6 @@ class Bridge:
 def _list_first(names: Sequence[str]) -> str:
     more = len(names) - _MAX_SHOWN
     return ", ".join(names[:_MAX_SHOWN]) + (f" and {more} more" if more > 0 else "")
-
-
-def _open_spans() -> "TracerProvider | None":
-    """Return the exporter of calls' spans; None if tracing is off or unavailable."""
-    if is_configured(os.environ):
-        try:
-            return open_provider("mcp-notebook")
-        except McpNotebookError as error:
-            logger.warning("Calls are not traced. %s", error)
-    return None
 
 
 @contextmanager

@@ -51,9 +51,6 @@ show them to people and to clients that call them; clients do not list them.
 for each `Answer` without a time limit, unless it retracts the question with `Withdraw`. An answer
 to a question that is no longer open is ignored.
 
-*Traces.* A `Call` may name the trace it belongs to, in the headers of W3C's Trace Context and
-Baggage. The kernel hands them to the tool; the kernel's own span is a child of the client's.
-
 *Callers.* A `Call` carries the name and version that the calling program reports, for the kernel's
 log of calls. If the caller is not the user, it also names this guest: a kernel limits the calls of
 each guest and of all guests together, so that the user always has a place.

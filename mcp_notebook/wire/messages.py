@@ -146,8 +146,6 @@ class Call(Message, frozen=True, tag="call"):
     """The client shows live views of results (MCP Apps)."""
     client: ClientInfo = ClientInfo()
     """The calling program; empty if unknown."""
-    trace: dict[str, str] = field(default_factory=dict)
-    """The trace that the call belongs to, as W3C's headers."""
     confirmed: str | None = None
     """The revision of the tool that a person has agreed to; None if nobody was asked."""
     task_owner: str | None = None

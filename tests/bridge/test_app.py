@@ -20,7 +20,6 @@ from forked_command import find_pid
 from live import find_free_port, live_kernel
 
 from mcp_notebook import __version__
-from mcp_notebook.bridge.app import _open_spans
 from mcp_notebook.bridge.http_app import run_http
 from mcp_notebook.bridge.transports.http import open_listener
 from mcp_notebook.bridge.transports.known_ports import read_last_port
@@ -85,15 +84,6 @@ def test_the_first_lines_tell_address_token_file_and_tools(with_notebook):
     ]
     assert token not in running.said
     assert ask(running.url, headers={"Authorization": f"Bearer {token}"}).status == 200
-
-
-def test_a_bridge_that_cannot_trace_says_how_to_install_what_is_missing(monkeypatch, caplog):
-    pytest.importorskip("opentelemetry.sdk.trace")
-    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
-    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "console")
-    assert _open_spans() is None
-    assert "Calls are not traced." in caplog.text
-    assert "pip install -e '.[observability]'" in caplog.text
 
 
 def test_without_a_tool_the_first_lines_tell_what_to_do(without_notebook):

@@ -37,7 +37,6 @@ NOT_RUN = {
     r"mcp-notebook (un)?install (?!.*--print).*": "changes a file; tests/cli/test_install.py does",
     r"mcp-notebook token (remove|rotate) .*": "needs a token; tests/cli/test_token.py runs both",
     r"mcp-notebook stop .+": "needs a call that runs; tests/cli/test_stop_call.py has one",
-    r"export OTEL_.*": "needs a collector; tests/e2e/test_traces.py has one of its own",
     r"python tests/(?:benchmarks|evals)/.*": "takes minutes, and reads the network at first",
     r"python docs/make_performance.py": "tests/docs/test_performance.py compares what it makes",
     r"mcp-notebook connect .*": "needs a server; tests/bridge/connect has its own",
@@ -117,7 +116,6 @@ TOOLS = {
     ),
     "guides/results.md": "plot_rain, report, extremes, wettest_day, summer",
     "guides/watching-calls.md": "plot_rain",
-    "operate/observability.md": "plot_rain, price",
     "your-own-data.md": (
         "plot_rain, describe_orders, revenue, plot_revenue, orders_of, predict_quantity"
     ),

@@ -27,49 +27,9 @@ from short_way import both_sides, make_request, normalise_message
 
 from mcp_notebook.bridge.server.resources import resource_notices
 from mcp_notebook.bridge.server.sessions.client_profile import TASKS_EXTENSION
-from mcp_notebook.bridge.telemetry.call_tracer import CallTracer
 from mcp_notebook.bridge.transports.fast_path import http_exchange
 
-sdk = pytest.importorskip("opentelemetry.sdk.trace")
-export = pytest.importorskip("opentelemetry.sdk.trace.export")
-memory = pytest.importorskip("opentelemetry.sdk.trace.export.in_memory_span_exporter")
-
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(os.name == "nt", reason="pipes")]
-
-TRACE = {"traceparent": f"00-{'4b' * 16}-{'0f' * 8}-01", "tracestate": "a=b", "baggage": "user=ada"}
-
-
-async def test_the_spans_of_calls(kernel, era):
-    def make_tracer():
-        provider = sdk.TracerProvider()
-        provider.add_span_processor(export.SimpleSpanProcessor(exporter))
-        return CallTracer(provider)
-
-    async def find_spans(side):
-        for meta, headers in (({}, {}), (TRACE, {}), ({}, TRACE), (TRACE, {"traceparent": "x"})):
-            request = make_call(era, "echo", 7, meta=meta, value=1)
-            request.headers += headers.items()
-            await side.ask(request)
-        spans = [describe_span(span) for span in exporter.get_finished_spans()]
-        exporter.clear()
-        return spans
-
-    def describe_span(span):
-        left_out = {"mcp.session.id", "mcp_notebook.call.id", "mcp_notebook.kernel.id"}
-        times = {name for name in span.attributes if "seconds" in name or "duration" in name}
-        attributes = {
-            name: value for name, value in span.attributes.items() if name not in left_out | times
-        }
-        parent = None if span.parent is None else span.parent.span_id
-        return span.name, span.kind, parent, sorted(attributes.items()), sorted(times)
-
-    exporter = memory.InMemorySpanExporter()
-    async with both_sides(
-        [record_of(kernel)], kernel.home, make_observers=lambda: [make_tracer()]
-    ) as sides:
-        found = [await find_spans(side) for side in sides]
-    check_alike(found)
-    assert len(found[0]) == 4
 
 
 async def test_a_list_and_a_call_wait_for_the_first_tools(kernel, era):

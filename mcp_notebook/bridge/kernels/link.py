@@ -8,7 +8,7 @@ calls, which would otherwise continue in the kernel.
 import itertools
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias, get_args
 
@@ -245,7 +245,6 @@ class Link:
         can_elicit: bool = False,
         shows_views: bool = False,
         client: messages.ClientInfo | None = None,
-        trace: Mapping[str, str] | None = None,
         confirmed: str | None = None,
         task_owner: str | None = None,
         may_become_task: bool = False,
@@ -262,7 +261,6 @@ class Link:
             can_elicit: Whether the client's user can be asked.
             shows_views: Whether the client shows live views of results.
             client: The calling program, as it describes itself.
-            trace: The call's trace, as W3C's headers; None without a trace.
             confirmed: The revision of the tool that a person has agreed to.
             task_owner: Make the call a task of this owner at once.
             may_become_task: Whether it may become one later, which reports its progress.
@@ -289,7 +287,6 @@ class Link:
                 can_elicit=can_elicit,
                 shows_views=shows_views,
                 client=client or messages.ClientInfo(),
-                trace=dict(trace or {}),
                 confirmed=confirmed,
                 task_owner=task_owner,
                 guest=guest,

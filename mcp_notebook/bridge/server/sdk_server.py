@@ -106,8 +106,7 @@ def build(server: Parts) -> Server[Any]:
         on_completion=server.completion.complete,
         on_subscriptions_listen=partial(server.open_streams.listen, server.changes.listen),
     )
-    # Without the default middleware: its spans take a tenth of a call's time, and lack the notebook
-    # and the outcome. `CallTracer` makes the spans of calls.
+    # Without the default middleware: its spans take a tenth of a call's time.
     built.middleware[:] = [
         translate_errors,
         handlers.count,

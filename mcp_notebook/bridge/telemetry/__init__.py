@@ -1,9 +1,8 @@
-"""The audit log and the traces of calls.
+"""The audit log.
 
 Face:
 
 - `call_events`: `CallStart`, `CallEnd`, `CallRefusal`, and `CallObserver`, which receives them.
-- `call_tracer.CallTracer`: the span of each call.
 - `audit_log`: the observer that writes the audit log. `audit_records` makes the lines of each call;
   `audit_file` writes and reads the files. The command that shows the log uses both.
 

@@ -1,4 +1,4 @@
-"""The events of calls and of live views, for the observers that log and trace calls.
+"""The events of calls and of live views, for the observers that log calls.
 
 Runs on the bridge's event loop; pure. `server` reports a start and then exactly one end, or a
 refusal and nothing else. A query of a view is one event.

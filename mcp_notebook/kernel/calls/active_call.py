@@ -17,7 +17,6 @@ from mcp_notebook.content import Result
 from mcp_notebook.errors import CallError, Cancelled
 from mcp_notebook.kernel.calls.call import Call, CallState
 from mcp_notebook.kernel.calls.capture import Capture
-from mcp_notebook.kernel.calls.spans import CallSpan, OpenSpan
 from mcp_notebook.kernel.results.tracebacks import ErrorStyle, find_details, reveal_details
 from mcp_notebook.kernel.schemas.output.output_schema import OutputSchema
 from mcp_notebook.kernel.schemas.secrets import list_secrets
@@ -74,8 +73,6 @@ class ActiveCall(Call):
     """Its printed text and displays."""
     elicitations: Elicitations = field(kw_only=True, default_factory=Elicitations, repr=False)
     """Its questions to the client's user."""
-    open_span: OpenSpan = field(kw_only=True, default=lambda *_: None, repr=False)
-    """Opens its span when it begins."""
     restart_delay: float = field(kw_only=True, default=0.0, repr=False)
     """Seconds by which the answer is delayed if the user interrupted the call."""
     output_schema: OutputSchema | None = field(default=None, init=False, repr=False)
@@ -101,8 +98,6 @@ class ActiveCall(Call):
     """The tool that runs, or would run now."""
     shown_arguments: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
     """The arguments without secrets; all are masked if the tool is unknown."""
-    span: CallSpan | None = field(default=None, init=False, repr=False)
-    """Its span, once it has begun; None if nothing is traced."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -126,13 +121,11 @@ class ActiveCall(Call):
         Returns:
             Whether it runs now.
         """
-        span = self.open_span(self.tool, self.client.trace)
         with self.lock:
             if self.has_ended:
                 return False
             self.move(CallState.RUNNING)
             self.interrupt = interrupt
-            self.span = span
         self._tell_move()
         return True
 
@@ -192,8 +185,6 @@ class ActiveCall(Call):
             if self.has_ended:
                 return
             self.move(state)
-        if self.span is not None:
-            self.span.end(state)
         self.hand_out(result)
 
     def hand_out(self, result: Result) -> None:
@@ -238,7 +229,6 @@ class ActiveCall(Call):
             send_log=self.capture.log,
             stopped=self.get_stop_reason,
             elicitations=self.elicitations,
-            trace=self.client.trace if self.span is None else self.span.trace,
         )
 
     def set_target(self, tool: DeclaredTool) -> None:

@@ -5,7 +5,7 @@ that escaped into the event loop could end the kernel.
 """
 
 import inspect
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
@@ -255,11 +255,6 @@ class CallElsewhere:
     def tool(self) -> str:
         """Name of the tool."""
         return self._call.tool
-
-    @property
-    def trace(self) -> Mapping[str, str]:
-        """The trace that the function's spans belong to, as W3C headers; empty if none."""
-        return {} if self._call.span is None else self._call.span.trace.headers
 
     @property
     def has_to_stop(self) -> bool:

@@ -28,7 +28,6 @@ from mcp_notebook.kernel.calls.environment import CallEnvironment
 from mcp_notebook.kernel.calls.execution import Execution
 from mcp_notebook.kernel.calls.outcome import CallConverter, error_result, last_result
 from mcp_notebook.kernel.calls.runners import Runners, ThreadRunner
-from mcp_notebook.kernel.calls.spans import CallSpans
 from mcp_notebook.kernel.calls.stopping import Stopper
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.tools.context import NO_CLIENT, Client
@@ -36,7 +35,6 @@ from mcp_notebook.kernel.tools.declared_tool import OWN_VIEW, DeclaredTool
 from mcp_notebook.kernel.tools.open_questions import Elicitations
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.settings.settings import Settings
-from mcp_notebook.span_export import is_configured
 from mcp_notebook.text.missing_tools import describe_switched_off
 
 logger = logging.getLogger(__name__)
@@ -99,7 +97,6 @@ class Invoker:
         self._stopper = Stopper(self._queue, results, settings.call_timeout)
         execution = Execution(registry, environment, results, self._stopper)
         self._runners = Runners(loop, execution, fork_runner, self._queue.choose)
-        self._spans = CallSpans(exports=is_configured(os.environ))
         self._pid = os.getpid()
 
     # -- called by the notebook (main thread) ------------------------------------------------------
@@ -128,7 +125,6 @@ class Invoker:
             if call.capture is not current_capture():  # a tool that unloads us runs to its end
                 self._stopper.stop(call, StopRequest(CallState.LOST, Cancelled(reason)))
         self._runners.close()
-        self._spans.close()
 
     # -- called by the endpoint (its thread) -------------------------------------------------------
 
@@ -213,7 +209,6 @@ class Invoker:
             lock=self._queue.lock,
             client=client,
             declared=declared,
-            open_span=self._spans.open,
             capture=Capture(client),
             elicitations=Elicitations() if client.elicitations is None else client.elicitations,
         )

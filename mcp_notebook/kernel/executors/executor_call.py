@@ -5,7 +5,7 @@ its call is answered, and its value is dropped.
 """
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from queue import Empty, SimpleQueue
@@ -29,10 +29,6 @@ class WaitingCall(OutputTaker, Protocol):
     @property
     def tool(self) -> str:
         """Name of the tool."""
-
-    @property
-    def trace(self) -> Mapping[str, str]:
-        """The trace that the function's spans belong to, as W3C headers; empty if none."""
 
     @property
     def has_to_stop(self) -> bool:
@@ -78,7 +74,7 @@ def run_in_executor(
     with Shield() as shield:
         channel = engine.open_channel()
         try:
-            job = Job(call.tool, function, arguments, call.trace, channel)
+            job = Job(call.tool, function, arguments, channel)
             return _Run(call, job, engine, shield).wait()
         finally:
             if channel is not None:

@@ -9,7 +9,7 @@ import pickle
 import platform
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, Protocol
 
@@ -23,7 +23,7 @@ from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.tools import reporting
 
 _BOOT = (
-    "__import__('pickle').loads(runner)(pickled_call, address, trace, values) "
+    "__import__('pickle').loads(runner)(pickled_call, address, values) "
     "if __import__('sys').version_info[:2] == python else __import__('platform').python_version()"
 )
 """The expression that a worker evaluates. It compares versions before anything is unpickled: code
@@ -88,8 +88,6 @@ class Job:
         name: The tool's.
         function: The tool's.
         arguments: Of the function.
-        trace: The trace that spans of the function belong to, as W3C's headers; None if the
-            notebook does not use OpenTelemetry.
         channel: From the worker to the call; None if there is none.
     """
 
@@ -102,7 +100,6 @@ class Job:
         "_context",
         "_function",
         "_pickled_call",
-        "_trace",
         "channel",
         "failure",
         "futures",
@@ -115,7 +112,6 @@ class Job:
         name: str,
         function: Callable[..., Any],
         arguments: dict[str, Any],
-        trace: Mapping[str, str] | None = None,
         channel: Channel | None = None,
     ) -> None:
         self.name = name
@@ -125,7 +121,6 @@ class Job:
         """The channel from the worker to the call."""
         self._function = function
         self._arguments = arguments
-        self._trace = dict(trace or {})
         self._context = contextvars.copy_context()
         self.is_local = False
         """Whether it was called in the process that made it."""
@@ -169,7 +164,6 @@ class Job:
             "runner": _pickle_runner(),
             "pickled_call": self.pickle_call(),
             "address": None if self.channel is None else self.channel.address,
-            "trace": self._trace,
             "python": sys.version_info[:2],
             "values": (),  # replaced by those that an engine calls it with
         }

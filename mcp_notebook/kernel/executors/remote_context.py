@@ -9,10 +9,8 @@ This module and all that it imports of this package are sent to workers by value
 import json
 import os
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 from mcp_notebook.kernel.tools.reporting import ReportingContext
@@ -121,7 +119,6 @@ class RemoteContext(ReportingContext):
 
     Args:
         tool: Name of the tool.
-        trace: The trace of the call, as W3C's headers.
         channel: To the kernel.
         wants_progress: Whether the client asked for progress.
     """
@@ -132,13 +129,10 @@ class RemoteContext(ReportingContext):
     def __init__(
         self,
         tool: str = "",
-        trace: Mapping[str, str] | None = None,
         channel: Channel | None = None,
         *,
         wants_progress: bool = False,
     ) -> None:
-        headers = dict(trace or {})
-        names = ("traceparent", "tracestate", "baggage")
         channel = channel or Channel()
         error = f"The call of {tool!r} was stopped."
         super().__init__(
@@ -147,7 +141,6 @@ class RemoteContext(ReportingContext):
             send_log=partial(channel.send, "log"),
             find_stop=lambda: WorkerCancelled(error) if channel.is_withdrawn() else None,
         )
-        self.trace = SimpleNamespace(headers=headers, **{name: headers.get(name) for name in names})
 
     def elicit(self, *_args: Any, **_options: Any) -> Any:
         """Refuse to ask the client's user."""

@@ -17,7 +17,7 @@ import os
 import pickle
 import threading
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, contextmanager, suppress
 from itertools import islice
@@ -42,26 +42,6 @@ _WATCH_SECONDS = 2.0
 """Seconds between two checks of the parent, in case no event reports its end."""
 
 
-@contextmanager
-def join_trace(trace: Mapping[str, str] | None) -> Iterator[None]:
-    """Let this thread's spans within the block belong to a trace, given as W3C headers."""
-    token = None
-    if trace:
-        # A worker may have no OpenTelemetry, or another version of it.
-        with suppress(Exception):
-            from opentelemetry import context  # noqa: PLC0415 - the kernel uses it
-            from opentelemetry.baggage.propagation import W3CBaggagePropagator  # noqa: PLC0415
-            from opentelemetry.trace.propagation import tracecontext  # noqa: PLC0415
-
-            parent = tracecontext.TraceContextTextMapPropagator().extract(trace)
-            token = context.attach(W3CBaggagePropagator().extract(trace, parent))
-    try:
-        yield
-    finally:
-        if token is not None:
-            context.detach(token)
-
-
 class SharedValue:
     """Replaces a Dask future by its value on the worker.
 
@@ -83,7 +63,6 @@ class CallUnpickler(pickle.Unpickler):
     Args:
         pickled_call: The function and its arguments.
         channel: Of the call's context.
-        trace: The call's.
         values: Those of the futures that the function uses.
     """
 
@@ -91,18 +70,17 @@ class CallUnpickler(pickle.Unpickler):
         self,
         pickled_call: bytes,
         channel: Channel,
-        trace: Mapping[str, str] | None,
         values: Sequence[Any],
     ) -> None:
         super().__init__(io.BytesIO(pickled_call))
-        self._channel, self._trace, self._values = channel, trace, values
+        self._channel, self._values = channel, values
 
     def persistent_load(self, pid: Any) -> Any:
         """Return the worker's object for a reference."""
         if pid == "Context":
             return RemoteContext
         if pid[0] == "context":
-            return RemoteContext(pid[1], self._trace, self._channel, wants_progress=pid[2])
+            return RemoteContext(pid[1], self._channel, wants_progress=pid[2])
         if pid[0] == "future":
             return SharedValue(self._values[pid[1]])
         return None  # the mark of `@mcp_tool`
@@ -111,7 +89,6 @@ class CallUnpickler(pickle.Unpickler):
 def run_remotely(
     pickled_call: bytes,
     address: tuple[str, ...] | None = None,
-    trace: Mapping[str, str] | None = None,
     values: Sequence[Any] = (),
 ) -> tuple[list[Any], bytes, str | None]:
     """Run a function on an executor's worker.
@@ -119,7 +96,6 @@ def run_remotely(
     Args:
         pickled_call: The tool's function and its arguments.
         address: Of the channel to the kernel; None if there is none.
-        trace: The trace that spans of the function belong to, as W3C's headers; None for none.
         values: Those of the futures that the function uses.
 
     Returns:
@@ -135,9 +111,8 @@ def run_remotely(
     before = open_figures()
     with collect(outputs):
         try:
-            function, arguments = CallUnpickler(pickled_call, channel, trace, values).load()
-            with join_trace(trace):
-                value = _complete(function(**arguments), outputs)
+            function, arguments = CallUnpickler(pickled_call, channel, values).load()
+            value = _complete(function(**arguments), outputs)
             try:
                 result = _pickle(value, _find_new(before), outputs)
             except Exception as error:  # noqa: BLE001 - pickling runs the value's code

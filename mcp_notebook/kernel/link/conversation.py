@@ -36,10 +36,8 @@ from mcp_notebook.kernel.tasks.task_calls import TaskCalls
 from mcp_notebook.kernel.tasks.task_store import TaskStore
 from mcp_notebook.kernel.tools.context import (
     NO_CLIENT,
-    NO_TRACE,
     Client,
     ClientProgram,
-    Trace,
     Update,
 )
 from mcp_notebook.kernel.tools.open_questions import (
@@ -417,7 +415,6 @@ class Conversation:
             sees_progress=NO_CLIENT.sees_progress if watchers is None else watchers.are_there,
             send_log=None if logs is None else logs.take,
             elicitations=channels.elicitations,
-            trace=Trace.from_headers(message.trace) if message.trace else NO_TRACE,
             program=ClientProgram(program.name, program.version, program.is_view),
             guest=message.guest,
             errors=message.errors,

@@ -15,7 +15,7 @@ Face, for `kernel.calls`, `kernel.notebook`, `kernel.link` and `kernel.extension
 - `skills`: skills, which are resources with fixed texts
 - `completion`: completes arguments for clients
 - `own_views`: `OwnViews`, the authors' own pages of live views
-- `context`: `Context`, `Client`, `Trace`, log levels; `reporting`: its part for workers
+- `context`: `Context`, `Client`, log levels; `reporting`: its part for workers
 - `open_questions`: questions of a call to its client's user, and their answers
 
 Threads: tools are declared on the thread of the cell or tool that declares them; the registry is

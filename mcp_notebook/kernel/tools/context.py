@@ -1,4 +1,4 @@
-"""``Context``: reports progress, logs, asks the user, and knows the trace of a running call.
+"""``Context``: reports the progress of a running call, logs, and asks the user.
 
 Runs in the user's kernel, on any thread of the tool. A parameter annotated with `Context` is hidden
 from clients and gets the context of the call. Progress and log messages that the client did not
@@ -10,10 +10,9 @@ import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 from msgspec import Struct
 
@@ -56,37 +55,6 @@ LEVELS: dict[LogLevel, int] = {
     "emergency": 70,
 }
 """The number of each level in Python's ``logging``."""
-
-
-@dataclass(frozen=True)
-class Trace:
-    """The W3C trace context of a call; empty if its client sent none and tracing is off.
-
-    ::
-
-        requests.get(url, headers=ctx.trace.headers)
-    """
-
-    traceparent: str | None = None
-    """The trace and the span of the call: ``00-<trace id>-<span id>-<flags>``."""
-    tracestate: str | None = None
-    """Vendor-specific data about the trace."""
-    baggage: str | None = None
-    """Names and values that are passed along. Clients choose them: they are no more trustworthy
-    than the arguments of the call."""
-
-    @classmethod
-    def from_headers(cls, headers: Mapping[str, str]) -> Self:
-        """Return the trace in these headers; other headers are ignored."""
-        return cls(headers.get("traceparent"), headers.get("tracestate"), headers.get("baggage"))
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """The trace as HTTP headers, for requests that the tool makes."""
-        return {name: value for name, value in vars(self).items() if value is not None}
-
-
-NO_TRACE = Trace()
 
 
 class Update(Struct, frozen=True):
@@ -141,8 +109,6 @@ class Client(Struct, frozen=True, kw_only=True):
     """Receives log messages; None: the client does not want them."""
     elicitations: Elicitations | None = None
     """Passes on questions for the user; None: the client cannot ask one."""
-    trace: Trace = NO_TRACE
-    """The trace that the call belongs to."""
     program: ClientProgram | None = UNKNOWN_PROGRAM
     """The calling program; None: the author calls, in the notebook."""
     guest: str = ""
@@ -179,7 +145,6 @@ class Context(ReportingContext):
         send_log: Receives log messages; None: the client does not want them.
         stopped: Returns why the call should stop, None if it should continue.
         elicitations: Passes on the tool's questions; None: the client cannot ask its user.
-        trace: The trace that the call belongs to.
     """
 
     def __init__(  # noqa: PLR0913 - one for each thing that it can do
@@ -191,7 +156,6 @@ class Context(ReportingContext):
         send_log: Callable[[LogMessage], None] | None = None,
         stopped: Callable[[], str | None] = lambda: None,
         elicitations: Elicitations | None = None,
-        trace: Trace = NO_TRACE,
     ) -> None:
         super().__init__(
             tool,
@@ -200,18 +164,12 @@ class Context(ReportingContext):
             find_stop=lambda: None if (reason := stopped()) is None else Cancelled(reason),
         )
         self._sees_progress = sees_progress
-        self._trace = trace
         self._elicitations = Elicitations() if elicitations is None else elicitations
 
     @property
     def wants_progress(self) -> bool:
         """Whether progress is shown: the client asked for it, or a side panel is open."""
         return super().wants_progress and self._sees_progress()
-
-    @property
-    def trace(self) -> Trace:
-        """The W3C trace context of the call."""
-        return self._trace
 
     @property
     def can_elicit(self) -> bool:

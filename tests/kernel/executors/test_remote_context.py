@@ -48,7 +48,7 @@ def report_every(monkeypatch):
 @pytest.fixture
 def context(channel, report_every):
     report_every(0)
-    return RemoteContext("train", {"traceparent": "00-a-b-01"}, channel, wants_progress=True)
+    return RemoteContext("train", channel, wants_progress=True)
 
 
 def test_it_has_everything_that_the_kernels_has():

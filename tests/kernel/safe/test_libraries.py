@@ -51,7 +51,6 @@ LIBRARIES = (
     "pandas",
     "PIL.Image",
     "matplotlib._pylab_helpers",
-    "opentelemetry.trace",
     "tqdm.std",
 )
 

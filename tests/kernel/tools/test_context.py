@@ -7,7 +7,7 @@ import pytest
 from mcp_notebook import Context
 from mcp_notebook.errors import Cancelled
 from mcp_notebook.kernel.schemas.parameters.signature_to_schema import read_function_schema
-from mcp_notebook.kernel.tools.context import LEVELS, LogMessage, Trace, Update
+from mcp_notebook.kernel.tools.context import LEVELS, LogMessage, Update
 
 
 @pytest.fixture
@@ -85,16 +85,3 @@ def test_clients_do_not_see_the_parameter():
     schema = read_function_schema(train, hidden_types=(Context,))
     assert list(schema.input_schema["properties"]) == ["epochs"]
     assert schema.injected == ("ctx", "other")
-
-
-# -- the trace -------------------------------------------------------------------------------------
-
-
-PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-
-
-def test_a_tool_can_send_the_headers_of_its_trace_along():
-    headers = {"traceparent": PARENT, "baggage": "user=ada"}
-    trace = Trace.from_headers({**headers, "other": "left out"})
-    assert trace == Trace(traceparent=PARENT, baggage="user=ada")
-    assert Context("top", trace=trace).trace.headers == headers

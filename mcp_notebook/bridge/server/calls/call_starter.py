@@ -7,12 +7,9 @@ its refusal.
 from __future__ import annotations
 
 import itertools
-import re
 import secrets
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from collections.abc import Sequence
 
 from msgspec import structs
 
@@ -29,7 +26,6 @@ from mcp_notebook.bridge.server.calls.gates import (
     ToolCall,
 )
 from mcp_notebook.bridge.server.own_tools.meta_tools import describe_running
-from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
 from mcp_notebook.bridge.server.sessions.protocol_error import ProtocolError
 from mcp_notebook.bridge.telemetry.call_events import (
     CallEnd,
@@ -38,22 +34,12 @@ from mcp_notebook.bridge.telemetry.call_events import (
     CallStart,
     Outcome,
 )
-from mcp_notebook.bridge.telemetry.call_tracer import CallTracer
 from mcp_notebook.content import Audio, Image, Resource, Result, Text
 from mcp_notebook.errors import CallError, KernelGone, NotStarted
 
 _CANCELLED = "The call was cancelled before it was started."
 _RUNS_ON = "The call was cancelled. The notebook's cells run on, for later calls."
 _FAILED = "The call was not started because of an internal error in mcp-notebook: {}."
-_TRACE_FORMS = {
-    "traceparent": re.compile(
-        r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
-    ),
-    "tracestate": re.compile(r"[ -~]{1,512}"),
-    "baggage": re.compile(r"[ -~]{1,8192}"),
-}
-"""Valid values of the W3C headers of a trace. The maximum lengths are those that every program has
-to propagate."""
 
 
 class CallStarter:
@@ -64,8 +50,7 @@ class CallStarter:
         tools: The tools, as callers see them.
         gates: Admit or refuse each call.
         room: Counts the running calls.
-        observers: Notified of each call. A `CallTracer` among them is also asked which trace each
-            call belongs to.
+        observers: Notified of each call.
     """
 
     def __init__(
@@ -81,7 +66,6 @@ class CallStarter:
         self._gates = gates
         self._room = room
         self._observers = tuple(observers)
-        self._tracer = next((item for item in observers if isinstance(item, CallTracer)), None)
         self._prefix = secrets.token_hex(4)
         self._numbers = itertools.count(1)
 
@@ -109,21 +93,19 @@ class CallStarter:
         link = self._links.find_link(call.entry)
         start = self._describe_start(call, link.record.id)
         began = time.monotonic()
-        with self._open_trace(request, start) as trace:
-            running = link.start_call(
-                call.entry.tool.name,
-                call.arguments,
-                call.listener,
-                can_elicit=request.can_elicit,
-                shows_views=request.profile.shows_views,
-                client=structs.replace(request.profile.client, is_view=request.is_from_view),
-                confirmed=call.entry.tool.revision,
-                trace=trace,
-                task_owner=call.task_owner,
-                may_become_task=_may_become_task(call),
-                guest=request.caller.guest,
-                errors=request.caller.errors,
-            )
+        running = link.start_call(
+            call.entry.tool.name,
+            call.arguments,
+            call.listener,
+            can_elicit=request.can_elicit,
+            shows_views=request.profile.shows_views,
+            client=structs.replace(request.profile.client, is_view=request.is_from_view),
+            confirmed=call.entry.tool.revision,
+            task_owner=call.task_owner,
+            may_become_task=_may_become_task(call),
+            guest=request.caller.guest,
+            errors=request.caller.errors,
+        )
         self._observe(running, call.caller, start, began)
         return running
 
@@ -131,8 +113,7 @@ class CallStarter:
         """Run a notebook whose tools are not known, and return them."""
         start = self._describe_start(call, notebook.kernel_id)
         began = time.monotonic()
-        with self._open_trace(call.request, start):
-            self._note_start(call.caller, start)
+        self._note_start(call.caller, start)
         outcome: Result | BaseException
         try:
             await self._links.wait_for_kernel(
@@ -151,15 +132,6 @@ class CallStarter:
         finally:
             self._note_end(call.caller, _describe_run(start, outcome, time.monotonic() - began))
         return outcome
-
-    def _open_trace(
-        self, request: ClientRequest, start: CallStart
-    ) -> AbstractContextManager[dict[str, str]]:
-        """Return a context manager that yields the headers of a call's trace for its kernel."""
-        headers = read_trace_headers(request)
-        if self._tracer is None:
-            return nullcontext(headers)
-        return self._tracer.open(start, headers, _describe_request(request))
 
     def note_refusal(self, call: ToolCall, error: BaseException) -> None:
         """Notify the observers that a call was refused, and why."""
@@ -307,43 +279,3 @@ def _measure(result: Result) -> int:
         elif isinstance(block, Image | Audio | Resource):
             size += len(block.data)
     return size
-
-
-# -- the trace -------------------------------------------------------------------------------------
-
-
-def read_trace_headers(request: ClientRequest) -> dict[str, str]:
-    """Return the W3C Trace Context and Baggage of a request, by header.
-
-    MCP has them in a request's ``_meta``; HTTP headers of these names are read as well. Malformed
-    values are ignored, as the standard requires. Only printable ASCII is accepted, so that a tool
-    can forward the values as HTTP headers.
-    """
-    headers = _select_trace(request.meta)
-    if "traceparent" not in headers and request.headers is not None:
-        headers = _select_trace(request.headers) | headers
-    return headers
-
-
-def _describe_request(request: ClientRequest) -> dict[str, str]:
-    """Return a request's span attributes, as OpenTelemetry's conventions for MCP name them."""
-    attributes = {
-        "mcp.protocol.version": request.protocol_version,
-        "jsonrpc.request.id": str(request.id),
-        "network.transport": "pipe" if request.headers is None else "tcp",
-    }
-    session = (request.headers or {}).get("mcp-session-id")
-    return attributes if session is None else attributes | {"mcp.session.id": session}
-
-
-def _select_trace(values: Mapping[str, Any]) -> dict[str, str]:
-    if _TRACE_FORMS.keys().isdisjoint(values):
-        return {}
-    headers = {
-        name: value
-        for name, form in _TRACE_FORMS.items()
-        if isinstance(value := values.get(name), str) and form.fullmatch(value)
-    }
-    if "traceparent" not in headers:
-        headers.pop("tracestate", None)  # it means nothing alone
-    return headers
