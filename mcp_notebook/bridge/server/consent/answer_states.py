@@ -1,25 +1,24 @@
-"""The states that clients return with a person's answer: encrypted, expiring, valid once.
+"""The states that clients return with a person's answer: signed, expiring, valid once.
 
 Runs on the bridge's event loop. At 2026-07-28 a call that needs consent is answered with the
 question, and the client repeats the call with the answer and the state of the question. Open
-questions are not stored: the state identifies its request, and is encrypted with a key that only
-this bridge has. The numbers of used states are kept, up to a number; then the lowest is
+questions are not stored: the state identifies its request, and is signed with a key that only this
+bridge has (HMAC-SHA256). Nothing in it is secret: its number, when it expires, and hashes of the
+request and of the tool. The numbers of used states are kept, up to a number; then the lowest is
 forgotten, and all states with lower numbers expire.
 """
 
+import base64
+import binascii
 import heapq
+import hmac
 import json
 import secrets
 import time
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING
 
 from mcp_notebook.bridge.server.calls.tool_questions import CONSENT_STATE
 from mcp_notebook.errors import UnknownState
-
-if TYPE_CHECKING:
-    from mcp.server.request_state import AESGCMRequestStateCodec
 
 
 @dataclass(frozen=True)
@@ -40,19 +39,13 @@ class AnswerStates:
     """
 
     def __init__(self, *, max_used: int = 4_096) -> None:
+        self._key = secrets.token_bytes(32)
         self._max_used = max_used
         self._last = 0
         self._used: list[int] = []
         """The numbers of used states, as a heap."""
         self._first = 1
         """States with lower numbers have expired."""
-
-    @cached_property
-    def _codec(self) -> "AESGCMRequestStateCodec":
-        # Loaded on use: takes 6 MB with its library, and most bridges never ask.
-        from mcp.server.request_state import AESGCMRequestStateCodec  # noqa: PLC0415
-
-        return AESGCMRequestStateCodec([secrets.token_bytes(32)])
 
     def issue(self, request: str, tool: str, lifetime: float) -> str:
         """Return a state for a question.
@@ -63,8 +56,9 @@ class AnswerStates:
             lifetime: Seconds until the state expires.
         """
         self._last += 1
-        claims = [self._last, time.monotonic() + lifetime, request, tool]
-        return CONSENT_STATE + self._codec.seal(json.dumps(claims).encode())
+        claims = json.dumps([self._last, time.monotonic() + lifetime, request, tool]).encode()
+        signed = self._sign(claims) + claims
+        return CONSENT_STATE + base64.urlsafe_b64encode(signed).decode()
 
     def redeem(self, state: str, request: str) -> AskedState:
         """Return the content of a state, which cannot be used again.
@@ -72,13 +66,14 @@ class AnswerStates:
         Raises:
             UnknownState: It is from another bridge, for another request, or used.
         """
-        from mcp.server.request_state import InvalidRequestState  # noqa: PLC0415 - as the codec
-
         try:
-            sealed = self._codec.unseal(state.removeprefix(CONSENT_STATE))
-        except InvalidRequestState:
+            signed = base64.b64decode(state.removeprefix(CONSENT_STATE), b"-_", validate=True)
+        except (binascii.Error, ValueError):
             raise UnknownState from None
-        number, expiry, its_request, tool = json.loads(sealed)
+        signature, claims = signed[:32], signed[32:]
+        if not hmac.compare_digest(signature, self._sign(claims)):
+            raise UnknownState
+        number, expiry, its_request, tool = json.loads(claims)
         if its_request != request or number in self._used:
             raise UnknownState
         is_expired = number < self._first or time.monotonic() >= expiry
@@ -86,3 +81,6 @@ class AnswerStates:
         if len(self._used) > self._max_used:
             self._first = max(self._first, heapq.heappop(self._used) + 1)
         return AskedState(tool, is_expired)
+
+    def _sign(self, claims: bytes) -> bytes:
+        return hmac.digest(self._key, claims, "sha256")

@@ -5,12 +5,11 @@ of shortened results. To read a resource is a call of its function, unless it is
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, unquote_to_bytes
+from typing import Any
+from urllib.parse import quote
 
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
@@ -21,22 +20,16 @@ from mcp_notebook.bridge.server.forms.tool_form import (
     has_feature,
     make_declared_form,
 )
+from mcp_notebook.bridge.server.resources.uri_templates import find_fault, match, match_any
 from mcp_notebook.errors import CallError, ToolGone, UnknownResource
 from mcp_notebook.text.wording import shorten, suggest
 from mcp_notebook.wire import messages
-
-if TYPE_CHECKING:
-    from mcp.shared.uri_template import UriTemplate
 
 MAX_LISTED = 20
 """URIs that an error lists."""
 MAX_SHOWN = 200
 """Characters of a client's URI in an error."""
 _VARIABLE = re.compile(r"\{[^}]*\}")
-_PLAIN_VARIABLE = re.compile(r"\{(\w+)\}")
-_SEPARATOR = re.compile(r"[/\\]")
-_ABSOLUTE = re.compile(r"[/\\]|[A-Za-z]:")
-"""How an absolute path begins, or on Windows one of another drive."""
 
 
 @dataclass(frozen=True)
@@ -161,9 +154,9 @@ def _suggest(uri: str, uris: Sequence[str]) -> str:
     for template in uris:
         beginning, brace, _ = template.partition("{")
         if brace and uri.startswith(beginning):
-            values = _match_any(template, uri)
+            values = match_any(template, uri)
             if values is not None:
-                hint = f": {_find_fault(template, uri, values)}"
+                hint = f": {find_fault(template, uri, values)}"
             elif "/" in uri.removeprefix(beginning) and "{+" not in template:
                 hint = ": its values have no slashes"
             else:
@@ -171,43 +164,6 @@ def _suggest(uri: str, uris: Sequence[str]) -> str:
             return f"It does not fit the template {template!r}{hint}. "
     meant = suggest(uri[:MAX_SHOWN], uris)
     return f"Did you mean {meant!r}? " if meant else ""
-
-
-def match(template: str, uri: str) -> dict[str, Any] | None:
-    """Return the values of a template's variables in a URI; None if it does not fit.
-
-    A URI with a value that could lead an author's ``folder / name`` elsewhere does not fit.
-    """
-    values = _match_any(template, uri)
-    return None if values is None or _find_fault(template, uri, values) else values
-
-
-def _match_any(template: str, uri: str) -> dict[str, Any] | None:
-    """Match a URI whatever its values are."""
-    try:
-        values = _parse(template).match(uri)
-    except ValueError:  # a kernel of another version may allow what the SDK does not
-        return None
-    return None if values is None else dict(values)
-
-
-def _find_fault(template: str, uri: str, values: Mapping[str, Any]) -> str:
-    """Return why a URI is not read although it has the form of a template; "" if it is."""
-    try:
-        unquote_to_bytes(uri).decode()
-    except UnicodeError:
-        return "the address is not UTF-8"
-    plain = set(_PLAIN_VARIABLE.findall(template))
-    for name, value in values.items():
-        if "\0" in value:
-            return f"the value of {name!r} has a NUL character"
-        if ".." in _SEPARATOR.split(value):
-            return f"the value of {name!r} has a part '..'"
-        if _ABSOLUTE.match(value):
-            return f"the value of {name!r} is an absolute path"
-        if "/" in value and name in plain:
-            return f"the value of {name!r} has a slash"
-    return ""
 
 
 def _make_found(
@@ -230,13 +186,6 @@ def _list_long(entries: Sequence[CatalogEntry]) -> Iterator[tuple[CatalogEntry, 
 
 def _fits(own_uri: str, uri: str) -> bool:
     return match(own_uri, uri) is not None if is_template(own_uri) else own_uri == uri
-
-
-@lru_cache(maxsize=1_000)
-def _parse(template: str) -> "UriTemplate":
-    from mcp.shared.uri_template import UriTemplate  # noqa: PLC0415 - see `postponed_sdk`
-
-    return UriTemplate.parse(template)
 
 
 def _make_form(entry: CatalogEntry, version: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import pytest
 from mcp_notebook.bridge.access.caller import OWNER, Caller, Permissions
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.kernels.catalog import Catalog
-from mcp_notebook.bridge.server.resources.declared_resources import DeclaredResources, match
+from mcp_notebook.bridge.server.resources.declared_resources import DeclaredResources
 from mcp_notebook.errors import UnknownResource
 from mcp_notebook.text.missing_tools import explain_departed_kernel
 from mcp_notebook.wire import messages
@@ -79,17 +79,3 @@ def test_a_uri_whose_value_could_lead_out_of_a_folder_fits_no_template(template,
     catalog.set_kernel("1", notebook="sales", tools=[info("doc", template)])
     assert f"It does not fit the template {template!r}: " in (message := str(explain(catalog, uri)))
     assert said in message
-
-
-@pytest.mark.parametrize(
-    ("template", "uri", "values"),
-    [
-        ("doc://{name}", "doc://a..b", {"name": "a..b"}),
-        ("doc://{name}", "doc://%C3%BC%20x", {"name": "\xfc x"}),
-        ("doc://{name}", "doc://9:30", {"name": "9:30"}),
-        ("doc://{+path}", "doc://a/b%2Fc.csv", {"path": "a/b/c.csv"}),
-        ("doc://all{?file}", "doc://all?file=a/b", {"file": "a/b"}),
-    ],
-)
-def test_other_values_of_a_template_are_read(template, uri, values):
-    assert match(template, uri) == values
