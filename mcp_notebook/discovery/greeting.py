@@ -28,19 +28,22 @@ class Greeting:
     """The kernel's answer."""
 
 
-async def greet(record: Record, *, inspects: bool = False) -> Greeting:
+async def greet(
+    record: Record, *, inspects: bool = False, seconds: float = CONNECT_TIMEOUT
+) -> Greeting:
     """Connect to a kernel, and wait for its welcome.
 
     Args:
         record: The kernel's record.
         inspects: See `messages.Hello`.
+        seconds: How long the kernel has to send its welcome.
 
     Raises:
         LinkError: The kernel does not answer, or refuses the connection.
     """
     name = record.name
     try:
-        async with asyncio.timeout(CONNECT_TIMEOUT):
+        async with asyncio.timeout(seconds):
             connection = await _connect(record)
             own_end = connection.transport.get_extra_info("socket")
             own_end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, frames.SEND_BUFFER)
@@ -50,9 +53,7 @@ async def greet(record: Record, *, inspects: bool = False) -> Greeting:
                 connection.transport.close()
                 raise
     except TimeoutError:
-        raise LinkError(
-            f"The kernel of {name!r} did not answer within {CONNECT_TIMEOUT:g} s."
-        ) from None
+        raise LinkError(f"The kernel of {name!r} did not answer within {seconds:g} s.") from None
     except OSError as error:
         raise LinkError(f"The kernel of {name!r} cannot be reached: {error}.") from None
     except FrameError as error:

@@ -215,10 +215,11 @@ class BridgeConnections:
     Args:
         address: The path of its Unix socket, or its port on loopback.
         token: The bearer token that it asks for.
+        keep_limit: Seconds that a free connection is kept.
     """
 
-    def __init__(self, address: str | int, token: str) -> None:
-        self._address = address
+    def __init__(self, address: str | int, token: str, *, keep_limit: float = KEEP_LIMIT) -> None:
+        self._address, self._keep_limit = address, keep_limit
         self._own_fields = b"Host: localhost\r\nAuthorization: Bearer %b\r\n" % token.encode()
         self._free: list[tuple[float, Connection]] = []
         """When a connection became free, and the connection; the last one is at the end."""
@@ -263,7 +264,7 @@ class BridgeConnections:
         now = asyncio.get_running_loop().time()
         while self._free:
             since, connection = self._free.pop()
-            if now - since > KEEP_LIMIT:  # the others have been free for even longer
+            if now - since > self._keep_limit:  # the others have been free for even longer
                 connection.close()
                 self.close()
             elif connection.is_free:

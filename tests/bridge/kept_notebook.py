@@ -13,6 +13,7 @@ from live import TIMEOUT, text_of
 from watched_catalog import WatchedCatalog
 
 from mcp_notebook.bridge.headless.cell_progress import SharedProgress
+from mcp_notebook.bridge.headless.restarts import Restarts
 from mcp_notebook.bridge.headless.saved_notebook import SavedNotebook
 from mcp_notebook.bridge.headless.served_notebook import ServedNotebook
 from mcp_notebook.bridge.kernels.links import Links
@@ -58,13 +59,16 @@ class KeptNotebook:
 
 
 @asynccontextmanager
-async def kept_notebook(path: Path, home: Path, **options: Any) -> AsyncIterator[KeptNotebook]:
+async def kept_notebook(
+    path: Path, home: Path, *, first_delay: float = 0.05, **options: Any
+) -> AsyncIterator[KeptNotebook]:
     """Keep a notebook served for the block."""
     here = KeptNotebook()
     settings = Settings(home=home / "state", **options)
-    here.keeper = ServedNotebook(path, settings, here.links, SharedProgress())
+    restarts = Restarts(first_delay=first_delay, trust_interval=0.02)
+    here.keeper = ServedNotebook(path, settings, here.links, SharedProgress(), restarts=restarts)
     if settings.watch:
-        here.keeper = SavedNotebook(here.keeper)
+        here.keeper = SavedNotebook(here.keeper, look_interval=0.02)
     async with here.links, anyio.create_task_group() as tasks:
         await tasks.start(here.run)
         yield here

@@ -1,6 +1,6 @@
 """A folder that is served in the test's own process, with real kernels."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -15,6 +15,7 @@ from mcp_notebook.bridge.headless.cell_progress import SharedProgress
 from mcp_notebook.bridge.headless.folders.folder import NotebookFolders
 from mcp_notebook.bridge.headless.notebook_reader import describe_code, read_notebook
 from mcp_notebook.bridge.headless.offers import keep_offer
+from mcp_notebook.bridge.headless.served_notebook import ServedNotebook
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, Listener
 from mcp_notebook.settings.settings import Settings
@@ -53,6 +54,7 @@ class ServedFolder:
         max_kernels: int = 64,
         max_notebooks: int = 1_000,
         look_interval: float = 0.02,
+        make_notebook: Callable[..., ServedNotebook] = ServedNotebook,
         **options: Any,
     ) -> None:
         self.catalog = WatchedCatalog()
@@ -68,6 +70,7 @@ class ServedFolder:
             max_notebooks=max_notebooks,
             look_interval=look_interval,
             share=0,
+            make_notebook=make_notebook,
         )
 
     def list_names(self, kind: str = "tool") -> list[str]:

@@ -10,7 +10,6 @@ import anyio
 import pytest
 from live import TIMEOUT
 
-from mcp_notebook.jupyter import bridge_connections
 from mcp_notebook.jupyter.bridge_connections import (
     KEEP_LIMIT,
     MAX_WAITING,
@@ -72,6 +71,7 @@ async def bridge(request, tmp_path):
         address = str(tmp_path / "bridge.sock")
         server = await asyncio.start_unix_server(bridge.take, address)
     bridge.connections = BridgeConnections(address, "the-token")
+    bridge.address = address
     with anyio.fail_after(TIMEOUT):
         yield bridge
     bridge.connections.close()
@@ -259,11 +259,11 @@ async def test_a_connection_that_the_bridge_wants_to_close_is_not_used_again(bri
         assert await read(reply) == b"{}"
 
 
-async def test_a_connection_that_was_free_for_long_is_not_used_again(bridge, monkeypatch):
+async def test_a_connection_that_was_free_for_long_is_not_used_again(bridge):
     assert KEEP_LIMIT < 5, "uvicorn closes it then"
+    bridge.connections = BridgeConnections(bridge.address, "the-token", keep_limit=0.0)
     async with asked(bridge, OK) as (reply, (reader, _)):
         await read(reply)
-    monkeypatch.setattr(bridge_connections, "KEEP_LIMIT", 0.0)
     async with asked(bridge, OK) as (reply, _):
         assert await read(reply) == b"{}"
     assert await reader.read() == b""

@@ -39,7 +39,6 @@ from mcp_notebook.text.terminal import print_note
 
 LAUNCH_LIMIT = 7_200.0
 """Seconds that a build and a start may take, here or in another process."""
-_HOURS = f"{LAUNCH_LIMIT / 3_600:g} hours"
 _LOOK_INTERVAL = 0.2
 """Seconds between two attempts to get another process's lock."""
 _FAILURES = ("failed", "failure")
@@ -179,7 +178,7 @@ class LaunchFile:
             return
         raise RemoteError(
             f"Another process of `mcp-notebook connect` has not started {self._place} within "
-            f"{_HOURS}. End that process, and try again."
+            f"{LAUNCH_LIMIT / 3_600:g} hours. End that process, and try again."
         )
 
     def read(self) -> Launch | None:
@@ -202,11 +201,14 @@ class LaunchFile:
         write_private(self.link_file, f"{launch.url}{page}{token}\n")
 
 
-async def launch_repository(
+async def launch_repository(  # noqa: PLR0913 - what it uses
     http: httpx2.AsyncClient,
     repository: BinderRepository,
     credentials: Credentials,
     tell: Callable[[str], None],
+    *,
+    launch_limit: float = LAUNCH_LIMIT,
+    silence_limit: float = SILENCE_LIMIT,
 ) -> Launch:
     """Build and start a repository on a BinderHub; takes seconds to many minutes.
 
@@ -215,21 +217,23 @@ async def launch_repository(
         repository: The repository and the BinderHub.
         credentials: For a BinderHub that requires a login.
         tell: Called with a line about each step.
+        launch_limit: Seconds that the build and the start may take.
+        silence_limit: Seconds for which the BinderHub may send nothing.
 
     Raises:
         RemoteError: It does not start.
     """
     remote = Remote(http, f"{repository.binder}/build/{repository.spec}", credentials)
-    with anyio.move_on_after(LAUNCH_LIMIT):
-        return await _follow_build(remote, repository, tell)
+    with anyio.move_on_after(launch_limit):
+        return await _follow_build(remote, repository, tell, silence_limit)
     raise RemoteError(
-        f"{repository.binder} has not started {repository.spec} within {_HOURS}. Look at it in the "
-        "browser, and try again."
+        f"{repository.binder} has not started {repository.spec} within {launch_limit / 3_600:g} "
+        "hours. Look at it in the browser, and try again."
     )
 
 
 async def _follow_build(
-    remote: Remote, repository: BinderRepository, tell: Callable[[str], None]
+    remote: Remote, repository: BinderRepository, tell: Callable[[str], None], silence_limit: float
 ) -> Launch:
     """Tell the progress of a build and start, and return the server once it is ready.
 
@@ -238,7 +242,7 @@ async def _follow_build(
     """
     messages: list[str] = []
     before = ""
-    async with remote.listen({}, SILENCE_LIMIT) as reply:
+    async with remote.listen({}, silence_limit) as reply:
         if reply.status != HTTPStatus.OK:
             raise explain_status(reply.status, remote.url, remote.credentials, reply.location)
         async for data in reply.read_data():

@@ -29,11 +29,14 @@ _RUNS = "already running"
 """Part of JupyterHub's refusal to start a server that runs."""
 
 
-async def start_server(
+async def start_server(  # noqa: PLR0913 - what it uses
     http: httpx2.AsyncClient,
     server: HubServer,
     credentials: Credentials,
     tell: Callable[[str], None],
+    *,
+    start_limit: float = START_LIMIT,
+    look_interval: float = _LOOK_INTERVAL,
 ) -> None:
     """Start a server unless it runs, and wait until it is ready.
 
@@ -42,6 +45,8 @@ async def start_server(
         server: The server.
         credentials: The token of a user of the JupyterHub.
         tell: Called with a sentence about each step.
+        start_limit: Seconds that it may take to start.
+        look_interval: Seconds between two requests whether it runs, without its progress.
 
     Raises:
         RemoteError: The token may not start it, or it does not start.
@@ -49,15 +54,15 @@ async def start_server(
     path = f"servers/{server.name}" if server.name else "server"
     url = f"{server.hub}/hub/api/users/{server.user}/{path}"
     tell(f"Starting the Jupyter server of {unquote(server.user)} on {server.hub} ...")
-    with anyio.move_on_after(START_LIMIT):
+    with anyio.move_on_after(start_limit):
         remote = Remote(http, url, credentials)
         while not await _ask_for_start(remote, server):
             if await _follow_progress(remote, server, tell):
                 return
-            await anyio.sleep(_LOOK_INTERVAL)
+            await anyio.sleep(look_interval)
         return
     raise RemoteError(
-        f"The server did not start within {START_LIMIT:g} seconds. Look at it in the browser, at "
+        f"The server did not start within {start_limit:g} seconds. Look at it in the browser, at "
         f"{server.hub}/hub/home."
     )
 

@@ -107,15 +107,21 @@ class Relay:
         remote: The server.
         max_bytes: Size limit of a message, for error messages.
         restart: Starts the server again; takes what tells a step. None: it cannot be started.
+        retry_limit: Seconds for which a request is retried.
+        look_interval: Seconds between two questions whether the server of a request still exists.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it uses
         self,
         lines: ClientLines,
         remote: Remote,
         max_bytes: int,
         restart: Callable[[Tell], Awaitable[None]] | None = None,
+        *,
+        retry_limit: float = RETRY_LIMIT,
+        look_interval: float = LOOK_INTERVAL,
     ) -> None:
+        self._retry_limit, self._look_interval = retry_limit, look_interval
         self._restart = restart
         self._restarts = 0
         """How often the server was started again, or that was tried."""
@@ -186,7 +192,7 @@ class Relay:
 
     async def _persist(self, message: Message, request: _OpenRequest) -> None:
         """Forward a request, and retry it if that is useful and safe."""
-        limit = anyio.current_time() + RETRY_LIMIT
+        limit = anyio.current_time() + self._retry_limit
         subscription = _Subscription(message, self._lines.send, self._wait_for_answer)
         may_restart = self._restart is not None
         for pause in list_pauses():
@@ -201,7 +207,7 @@ class Relay:
                     raise
                 may_restart = False
                 await self._start_again(message, restarts)
-                limit = anyio.current_time() + RETRY_LIMIT
+                limit = anyio.current_time() + self._retry_limit
             except (ConnectionLost, SessionLost, Unreachable) as error:
                 if isinstance(error, SessionLost):
                     self._session.note_lost(number)
@@ -211,7 +217,7 @@ class Relay:
                     may_restart = False
                     with contextlib.suppress(RemoteError):
                         await self._start_again(message, restarts)
-                        limit = anyio.current_time() + RETRY_LIMIT
+                        limit = anyio.current_time() + self._retry_limit
                 elif not is_safe or anyio.current_time() + pause > limit:
                     stopped = await find_stop(self._remote)
                     raise error if stopped is None else self._explain_stop(stopped) from error
@@ -269,7 +275,7 @@ class Relay:
             nonlocal failure
             stopped = None
             while stopped is None:
-                await anyio.sleep(LOOK_INTERVAL)
+                await anyio.sleep(self._look_interval)
                 stopped = await find_stop(remote)
             failure = self._explain_stop(stopped)
             tasks.cancel_scope.cancel()

@@ -26,6 +26,7 @@ async def open_notebook(  # noqa: PLR0913 - what it uses
     tell: Callable[[str], None],
     *,
     run: bool,
+    silence_limit: float = SILENCE_LIMIT,
 ) -> None:
     """Open a notebook on a Jupyter server unless it is open, and run it unless it has run.
 
@@ -36,13 +37,14 @@ async def open_notebook(  # noqa: PLR0913 - what it uses
         credentials: The server's token.
         tell: Called with a sentence about each step.
         run: Whether to run its cells.
+        silence_limit: Seconds for which the server may send nothing.
 
     Raises:
         RemoteError: It does not exist, its kernel does not start, or a cell fails.
     """
     remote = Remote(http, f"{server}/{_ROUTE}", credentials)
     order = json.dumps({"path": path, "run": run}).encode()
-    async with remote.post(order, {"Accept": "text/event-stream"}, SILENCE_LIMIT) as reply:
+    async with remote.post(order, {"Accept": "text/event-stream"}, silence_limit) as reply:
         if reply.status in (404, 405):
             raise RemoteError(
                 "The mcp-notebook of the Jupyter server is too old to open it from here. Upgrade "

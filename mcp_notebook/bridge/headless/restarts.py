@@ -26,9 +26,17 @@ _Started = TypeVar("_Started")
 
 
 class Restarts:
-    """Counts the failed starts of a notebook, and delays the next ones."""
+    """Counts the failed starts of a notebook, and delays the next ones.
 
-    def __init__(self) -> None:
+    Args:
+        first_delay: Seconds before the second restart.
+        trust_interval: Seconds between two checks whether the notebook is trusted now.
+    """
+
+    def __init__(
+        self, *, first_delay: float = FIRST_DELAY, trust_interval: float = TRUST_INTERVAL
+    ) -> None:
+        self._first_delay, self._trust_interval = first_delay, trust_interval
         self.failures = 0
         """Failed starts in a row."""
         self._delay = 0.0
@@ -36,7 +44,8 @@ class Restarts:
 
     def take_delay(self) -> float:
         """Return the seconds to wait before the next restart; it doubles each time."""
-        delay, self._delay = self._delay, min(max(2 * self._delay, FIRST_DELAY), LONGEST_DELAY)
+        delay = self._delay
+        self._delay = min(max(2 * delay, self._first_delay), LONGEST_DELAY)
         return delay
 
     def note_failure(self) -> bool:
@@ -57,22 +66,21 @@ class Restarts:
         if age > STEADY_AFTER:
             self._delay = 0.0
 
+    async def start_when_trusted(
+        self, start: Callable[[], Awaitable[_Started]], tell: Callable[[UntrustedNotebook], None]
+    ) -> _Started:
+        """Start the notebook, as soon as its user trusts it.
 
-async def start_when_trusted(
-    start: Callable[[], Awaitable[_Started]], tell: Callable[[UntrustedNotebook], None]
-) -> _Started:
-    """Start a notebook, as soon as its user trusts it.
-
-    Args:
-        start: Starts it.
-        tell: Called with the reason if it is not trusted, and again whenever the reason changes.
-    """
-    told = None
-    while True:
-        try:
-            return await start()
-        except UntrustedNotebook as error:
-            if str(error) != told:
-                told = str(error)
-                tell(error)
-        await anyio.sleep(TRUST_INTERVAL)
+        Args:
+            start: Starts it.
+            tell: Called with the reason if it is not trusted, and whenever the reason changes.
+        """
+        told = None
+        while True:
+            try:
+                return await start()
+            except UntrustedNotebook as error:
+                if str(error) != told:
+                    told = str(error)
+                    tell(error)
+            await anyio.sleep(self._trust_interval)

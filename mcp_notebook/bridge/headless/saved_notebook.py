@@ -17,7 +17,6 @@ import anyio.to_thread
 
 from mcp_notebook.bridge.headless.notebook_code import hash_code, look_at
 from mcp_notebook.bridge.headless.notebook_reader import describe_code, read_notebook
-from mcp_notebook.bridge.headless.restarts import start_when_trusted
 from mcp_notebook.bridge.headless.served_notebook import ServedNotebook
 from mcp_notebook.errors import LinkError, NotebookError, UntrustedNotebook
 from mcp_notebook.text.terminal import print_note
@@ -34,9 +33,11 @@ class SavedNotebook:
 
     Args:
         notebook: The notebook as it is at the start.
+        look_interval: Seconds between two checks whether the file was saved.
     """
 
-    def __init__(self, notebook: ServedNotebook) -> None:
+    def __init__(self, notebook: ServedNotebook, *, look_interval: float = LOOK_INTERVAL) -> None:
+        self._look_interval = look_interval
         self._path = notebook.path
         self._current = notebook
         """The version that gets the calls."""
@@ -58,7 +59,7 @@ class SavedNotebook:
             await self._tasks.start(self._keep, self._current)
             task_status.started()
             start = anyio.CancelScope()
-            async for version in _watch(self._path, self._tell_failure):
+            async for version in _watch(self._path, self._tell_failure, self._look_interval):
                 code = hash_code(describe_code(version[1]))
                 if code == self._next:
                     continue
@@ -92,7 +93,7 @@ class SavedNotebook:
             new = self._current.make_successor(version)
             try:
                 start = partial(self._tasks.start, self._keep, new)
-                await start_when_trusted(start, self._tell_distrust)
+                await self._current.restarts.start_when_trusted(start, self._tell_distrust)
             except (NotebookError, LinkError, OSError) as error:  # OSError: a full disk
                 self._tell_failure(error)
             else:
@@ -113,13 +114,13 @@ class SavedNotebook:
 
 
 async def _watch(
-    path: Path, tell_failure: Callable[[NotebookError], None]
+    path: Path, tell_failure: Callable[[NotebookError], None], look_interval: float
 ) -> "AsyncIterator[Version]":
     """Yield the content of a file, now and after each save; never ends."""
     handled_look: object = None
     failed_look: object = ""
     while True:
-        await anyio.sleep(LOOK_INTERVAL)
+        await anyio.sleep(look_interval)
         look = await anyio.to_thread.run_sync(look_at, path)
         if look == handled_look:
             continue

@@ -57,7 +57,7 @@ from mcp_notebook.bridge.headless.notebook_code import (
     read_code,
 )
 from mcp_notebook.bridge.headless.offers import drop_offer, find_last_offer, find_offer
-from mcp_notebook.bridge.headless.restarts import Restarts, start_when_trusted
+from mcp_notebook.bridge.headless.restarts import Restarts
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import ExpectedKernel, Links, StartFailure
 from mcp_notebook.discovery.record_ids import make_id
@@ -104,6 +104,9 @@ class ServedNotebook:
         name: Its name for clients; empty: that of its file.
         room: Makes room for its kernel, which starts on call; None: it has one from the start.
         early: Its first kernel, if that was started early.
+        restarts: Delays its restarts.
+        retry_after: Seconds after which it is tried again if it failed and has not changed.
+        spared: Seconds that its kernel is kept after its last use although it should make way.
     """
 
     def __init__(  # noqa: PLR0913 - one for each part that it uses
@@ -116,6 +119,9 @@ class ServedNotebook:
         name: str = "",
         room: KernelRoom | None = None,
         early: EarlyKernel | None = None,
+        restarts: Restarts | None = None,
+        retry_after: float = RETRY_AFTER,
+        spared: float = SPARED,
     ) -> None:
         self.path = Path(os.path.abspath(path.expanduser()))  # noqa: PTH100 - touches no disk
         self.name = name or path.stem
@@ -152,7 +158,8 @@ class ServedNotebook:
         self._memory = 0
         """Bytes that its kernel needed for the cells when it last ran; 0 if that is unknown."""
         self.state = KernelState.ASLEEP
-        self._restarts = Restarts()
+        self.restarts = restarts or Restarts()
+        self._retry_after, self.spared = retry_after, spared
         self._retired = anyio.Event()
         """Set when no kernel is to be started any more."""
         self._linger = 0.0
@@ -243,7 +250,7 @@ class ServedNotebook:
         """Start a kernel, unless that has just failed for a reason that has not changed."""
         if self._failure is not None:
             failure, look, at = self._failure
-            if time.monotonic() - at < RETRY_AFTER and look_at(self.path) == look:
+            if time.monotonic() - at < self._retry_after and look_at(self.path) == look:
                 self._links.note_failure(self.expect(), failure)
                 return
         if self._room is None:  # it is being started anyway
@@ -268,15 +275,17 @@ class ServedNotebook:
         """
         end = await self._run_kernel(task_status.started)
         while not self.is_retired:
-            self.state, delay = KernelState.STARTING, self._restarts.take_delay()
+            self.state, delay = KernelState.STARTING, self.restarts.take_delay()
             when = f"in {delay:g} s" if delay else "now"
             print_note(f"{self.path.name}: the kernel {end}. It is being restarted {when}.")
             try:
                 with anyio.CancelScope() as self._start:
                     await anyio.sleep(delay)
-                    end = await start_when_trusted(self._run_kernel, self._tell_distrust)
+                    end = await self.restarts.start_when_trusted(
+                        self._run_kernel, self._tell_distrust
+                    )
             except (NotebookError, LinkError, OSError) as error:  # OSError: a full disk
-                if self._restarts.note_failure():
+                if self.restarts.note_failure():
                     return self._give_up(str(error))
                 print_note(str(error))
                 end = "could not be started"
@@ -294,7 +303,7 @@ class ServedNotebook:
         print_note(f"{error} Then it is run.")
 
     def _give_up(self, problem: str) -> str:
-        failures = self._restarts.failures
+        failures = self.restarts.failures
         reason = f"{self.path.name} is no longer served: {failures} starts in a row failed."
         step = "save it" if self._settings.watch else "start mcp-notebook again"
         why = MissingTool(self.name, None, reason, f"Fix the notebook and {step}.")
@@ -393,7 +402,7 @@ class ServedNotebook:
                 end = await self._serve_link(notebook, digest, lambda: None)
             except LinkError:
                 end = "does not answer"
-        self._restarts.note_death(time.monotonic() - began)
+        self.restarts.note_death(time.monotonic() - began)
         return end or "closed the link"
 
     async def _serve_link(
@@ -408,14 +417,14 @@ class ServedNotebook:
         record = structs.replace(notebook.record, name=self.name)
         async with self._links.open_link(record, describe_end, self.id) as link:
             if self.before is not None:
-                self.before.retire(SPARED)
+                self.before.retire(self.before.spared)
             self.state, self._wanted, self._failure = KernelState.AWAKE, anyio.Event(), None
             self.ran, self._tools, self._link = digest, link.initial_tools, link
             if self._room is not None:
                 self._memory = measure_kernel(record.pid)
             # It is to be kept for the call that has started it.
             link.note_use(is_users=not self._starter)
-            self._restarts.note_success()
+            self.restarts.note_success()
             started()
             end = await _wait_for_first(
                 partial(_wait_for_link, link),
@@ -481,7 +490,7 @@ class ServedNotebook:
         link = self._link
         if link is None or self.state is not KernelState.AWAKE or link.is_in_use:
             return None
-        least = max(SPARED, self._find_least_idle(link)) if spared else _LEAST_IDLE
+        least = max(self.spared, self._find_least_idle(link)) if spared else _LEAST_IDLE
         return link.last_use if time.monotonic() > link.last_use + least else None
 
     def measure(self) -> int:

@@ -131,16 +131,19 @@ class KernelRequests:
 
     # -- resources ---------------------------------------------------------------------------------
 
-    async def list_resources(self, after: int, limit: int) -> list[messages.ResourceInfo]:
+    async def list_resources(
+        self, after: int, limit: int, *, seconds: float = LIST_LIMIT
+    ) -> list[messages.ResourceInfo]:
         """Return the resources that can be read now; none if the kernel does not answer in time.
 
         Args:
             after: Return only resources with a higher number.
             limit: The greatest number of resources to return.
+            seconds: How long the kernel has to answer.
         """
         message = messages.ListResources(id=self._next_id(), after=after, limit=limit)
         try:
-            reply, _ = await self._ask_for_resource(message, LIST_LIMIT)
+            reply, _ = await self._ask_for_resource(message, seconds)
         except (KernelGone, TimeoutError) as error:
             logger.warning(
                 "The resources of %s are left out of the list: %r", self._notebook, error
@@ -150,7 +153,7 @@ class KernelRequests:
         return reply.resources
 
     async def read_resource(
-        self, uri: str, most: int | None = None, *, guest: str = ""
+        self, uri: str, most: int | None = None, *, guest: str = "", seconds: float = READ_LIMIT
     ) -> Resource:
         """Return the content of a resource.
 
@@ -158,6 +161,7 @@ class KernelRequests:
             uri: The resource's URI.
             most: The most bytes to return; None for no limit.
             guest: The caller, unless it is the user.
+            seconds: How long the kernel has to produce and send it.
 
         Raises:
             UnknownResource: No such resource exists, or it has expired.
@@ -166,10 +170,10 @@ class KernelRequests:
         """
         message = messages.ReadResource(id=self._next_id(), uri=uri, most=most, guest=guest)
         try:
-            reply, attachments = await self._ask_for_resource(message, READ_LIMIT)
+            reply, attachments = await self._ask_for_resource(message, seconds)
         except TimeoutError:
             raise ResourceFailed(
-                f"The resource {uri!r} was not ready within {READ_LIMIT:g} s, the time limit. "
+                f"The resource {uri!r} was not ready within {seconds:g} s, the time limit. "
                 "Read another form of it, or call the tool for a smaller result."
             ) from None
         assert isinstance(reply, messages.Contents)

@@ -116,9 +116,13 @@ class Links:
     Args:
         catalog: Receives the kernels' tools.
         inspects: Whether the kernels' variables are offered.
+        retry_after: Seconds before a live kernel that did not answer is tried again.
     """
 
-    def __init__(self, catalog: Catalog, *, inspects: bool = False) -> None:
+    def __init__(
+        self, catalog: Catalog, *, inspects: bool = False, retry_after: float = RETRY_AFTER
+    ) -> None:
+        self._retry_after = retry_after
         self._catalog = catalog
         self._inspects = inspects
         self.on_change: Callable[[], None] = lambda: None
@@ -200,7 +204,7 @@ class Links:
         if self._catalog.set_kernels(named) and not is_first:
             self.on_change()
 
-    async def wait_for_kernel(
+    async def wait_for_kernel(  # noqa: PLR0913 - what it needs
         self,
         entry: CatalogEntry,
         listener: Listener = NO_LISTENER,
@@ -208,6 +212,7 @@ class Links:
         errors: ErrorDetail,
         code: str | None = None,
         guest: str = "",
+        progress_interval: float = START_PROGRESS_INTERVAL,
     ) -> bool:
         """Start a tool's kernel if necessary, and wait until it has run the notebook's cells.
 
@@ -217,6 +222,7 @@ class Links:
             errors: What its caller gets of a failure.
             code: The digest of the code that may run; None: whatever its notebook has.
             guest: The caller, unless it is the user.
+            progress_interval: Seconds between two progress notifications.
 
         Returns:
             Whether it had to wait, so that the tool may have changed.
@@ -227,7 +233,7 @@ class Links:
         arrival = self._expected.get(entry.kernel_id)
         if arrival is not None:
             arrival.start(code, guest)
-            await self._wait_for_arrival(arrival, entry, listener, errors)
+            await self._wait_for_arrival(arrival, entry, listener, errors, progress_interval)
         if (link := self.find_own_link(entry)) is not None:
             # It must not be stopped before the call is sent.
             link.note_use(is_users=not guest)
@@ -235,14 +241,14 @@ class Links:
 
     @staticmethod
     async def _wait_for_arrival(
-        arrival: Arrival, entry: CatalogEntry, listener: Listener, errors: ErrorDetail
+        arrival: Arrival, entry: CatalogEntry, listener: Listener, errors: ErrorDetail, pause: float
     ) -> None:
         text = f"The kernel of {entry.notebook!r} is starting: the call waits until it is ready."
         while not arrival.is_over:
             if listener.progress is not None:
                 message = f"{text} {arrival.status}".rstrip()
                 await listener.progress(messages.Progress(id=0, message=message))
-            with anyio.move_on_after(START_PROGRESS_INTERVAL):
+            with anyio.move_on_after(pause):
                 await arrival.wait()
         failure = arrival.failure
         if failure is not None:
@@ -429,7 +435,7 @@ class Links:
                     return
                 self._first_attempts.discard(record.id)
                 self._settle()
-                await anyio.sleep(RETRY_AFTER)
+                await anyio.sleep(self._retry_after)
         finally:
             self._first_attempts.discard(record.id)
             self._pending.discard(record.id)

@@ -29,13 +29,16 @@ async def list_calls(record: Record) -> list[messages.CallInfo]:
     return greeting.welcome.calls
 
 
-async def stop_call(record: Record, number: int, reason: str) -> messages.CallStopped:
+async def stop_call(
+    record: Record, number: int, reason: str, *, seconds: float = STOP_TIMEOUT
+) -> messages.CallStopped:
     """Stop a call, and wait until it has ended for its client.
 
     Args:
         record: The kernel's record.
         number: The call's number in the kernel's log.
         reason: A sentence for the client that made the call.
+        seconds: How long the kernel has to report the end.
 
     Raises:
         LinkError: The kernel does not answer, or refuses the connection.
@@ -43,7 +46,7 @@ async def stop_call(record: Record, number: int, reason: str) -> messages.CallSt
     greeting = await greet(record)
     try:
         greeting.connection.send(messages.StopCall(id=1, number=number, reason=reason, by=_BY))
-        async with asyncio.timeout(STOP_TIMEOUT):
+        async with asyncio.timeout(seconds):
             return await _read_answer(record, greeting.connection)
     except (TimeoutError, FrameError, OSError) as error:
         raise LinkError(

@@ -14,9 +14,8 @@ from endpoints import served
 from live import TIMEOUT
 from web_stand_ins import web_server
 
-from mcp_notebook.bridge.connect import binder
 from mcp_notebook.bridge.connect.addresses import read_address
-from mcp_notebook.bridge.connect.binder import LaunchFile, find_launch
+from mcp_notebook.bridge.connect.binder import LaunchFile, find_launch, launch_repository
 from mcp_notebook.bridge.connect.credentials import Credentials
 from mcp_notebook.bridge.connect.messages import make_message
 from mcp_notebook.bridge.connect.remote import ask, open_http
@@ -210,13 +209,20 @@ async def test_a_command_that_waits_for_anothers_start_says_so_and_then_uses_its
     assert step.startswith("Another process is starting gh/ada/rain/main on http://127.0.0.1")
 
 
-@pytest.mark.parametrize("limit", ["SILENCE_LIMIT", "LAUNCH_LIMIT"])
-async def test_a_binderhub_that_never_answers_is_told(home, hub, monkeypatch, limit):
-    monkeypatch.setattr(binder, limit, 0.1)
+@pytest.mark.parametrize(
+    ("limit", "reason"),
+    [
+        ({"silence_limit": 0.1}, "sends nothing any more"),
+        ({"launch_limit": 0.36}, r"has not started .*within 0\.0001 hours"),
+    ],
+)
+async def test_a_binderhub_that_never_answers_is_told(hub, limit, reason):
     hub.lives.clear()
+    repository = read_address(f"{hub.url}/v2/gh/ada/rain/main")
     try:
-        with anyio.fail_after(TIMEOUT), refused("sends nothing any more|has not started .*within"):
-            await find(home, hub)
+        with anyio.fail_after(TIMEOUT), refused(reason):
+            async with open_http() as http:
+                await launch_repository(http, repository, Credentials(), print, **limit)
     finally:
         hub.lives.set()
 

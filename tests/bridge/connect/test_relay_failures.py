@@ -8,7 +8,6 @@ import pytest
 from live import TIMEOUT
 from web_stand_ins import web_server
 
-from mcp_notebook.bridge.connect import relay as relay_module
 from mcp_notebook.bridge.connect.credentials import Credentials
 from mcp_notebook.bridge.connect.relay import Relay
 from mcp_notebook.bridge.connect.remote import Remote, open_http
@@ -43,24 +42,18 @@ class Lines:
             return await self.outbox.get()
 
 
-@pytest.fixture
-def talk(monkeypatch):
+async def talk(answer, *contents, count=1, path="/mcp", retry_limit=0.5):
     """Send messages to a server that answers so, and return so many of what comes back."""
-    monkeypatch.setattr(relay_module, "RETRY_LIMIT", 0.5)
-
-    async def talk(answer, *contents, count=1, path="/mcp"):
-        lines = Lines()
-        with web_server(answer) as url:
-            async with open_http() as http, anyio.create_task_group() as tasks:
-                remote = Remote(http, f"{url}{path}", Credentials("t", "the file t"))
-                tasks.start_soon(Relay(lines, remote, MOST).run)
-                for content in contents:
-                    lines.say(content)
-                heard = [await lines.hear() for _ in range(count)]
-                lines.inbox.put_nowait(None)
-        return heard
-
-    return talk
+    lines = Lines()
+    with web_server(answer) as url:
+        async with open_http() as http, anyio.create_task_group() as tasks:
+            remote = Remote(http, f"{url}{path}", Credentials("t", "the file t"))
+            tasks.start_soon(Relay(lines, remote, MOST, retry_limit=retry_limit).run)
+            for content in contents:
+                lines.say(content)
+            heard = [await lines.hear() for _ in range(count)]
+            lines.inbox.put_nowait(None)
+    return heard
 
 
 def request(method="tools/call", number=1, *, modern=True, **params):
@@ -87,7 +80,7 @@ def request(method="tools/call", number=1, *, modern=True, **params):
     ],
 )
 @pytest.mark.parametrize("modern", [True, False])
-async def test_a_call_that_gets_no_answer_is_answered_with_an_error(talk, response, reason, modern):
+async def test_a_call_that_gets_no_answer_is_answered_with_an_error(response, reason, modern):
     (answer,) = await talk(lambda _request: response, request(modern=modern))
     assert answer["id"] == 1
     assert reason in answer["error"]["message"]
@@ -96,7 +89,7 @@ async def test_a_call_that_gets_no_answer_is_answered_with_an_error(talk, respon
 @pytest.mark.parametrize("modern", [True, False])
 @pytest.mark.parametrize("method", ["tools/call", "subscriptions/listen"])
 async def test_a_server_that_its_hub_has_stopped_meanwhile_is_not_blamed_on_the_token(
-    talk, method, modern
+    method, modern
 ):
     """JupyterHub 5: what is posted lacks a cookie, and what is read leads to a page to start it."""
 
@@ -116,14 +109,14 @@ async def test_a_server_that_its_hub_has_stopped_meanwhile_is_not_blamed_on_the_
     assert "does not accept the token" in answer["error"]["message"]
 
 
-async def test_a_list_that_gets_lost_is_asked_for_again(talk, monkeypatch):
-    monkeypatch.setattr(relay_module, "RETRY_LIMIT", TIMEOUT)
+async def test_a_list_that_gets_lost_is_asked_for_again():
     answers = [(None, {}, ""), (503, {}, ""), (200, JSON, '{"jsonrpc":"2.0","id":1,"result":{}}')]
-    (answer,) = await talk(lambda _request: answers.pop(0), request("tools/list"))
+    ask = request("tools/list")
+    (answer,) = await talk(lambda _request: answers.pop(0), ask, retry_limit=TIMEOUT)
     assert answer["result"] == {}
 
 
-async def test_a_question_that_came_with_a_lost_call_is_taken_back(talk):
+async def test_a_question_that_came_with_a_lost_call_is_taken_back():
     question = {"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {}}
     body = f"data: {json.dumps(question)}\n\n"
     heard = await talk(lambda _request: (200, EVENTS, body), request(modern=False), count=3)
@@ -135,7 +128,7 @@ async def test_a_question_that_came_with_a_lost_call_is_taken_back(talk):
     assert heard[1]["params"]["requestId"] == "q"
 
 
-async def test_a_call_whose_headers_are_not_known_is_made_again_with_them(talk):
+async def test_a_call_whose_headers_are_not_known_is_made_again_with_them():
     region = {"type": "string", "x-mcp-header": "Region"}
     tool = {"name": "top", "inputSchema": {"type": "object", "properties": {"region": region}}}
     pages = [{"tools": [], "nextCursor": "2"}, {"tools": [tool]}]
@@ -170,7 +163,7 @@ def of(number, **content):
 
 @pytest.mark.parametrize("number", OTHER_IDS)
 @pytest.mark.parametrize("modern", [True, False])
-async def test_an_answer_to_another_request_is_not_this_ones(talk, number, modern):
+async def test_an_answer_to_another_request_is_not_this_ones(number, modern):
     ours, other = of(1), of(number)
     (heard,) = await talk(lambda _request: (200, JSON, other), request(modern=modern))
     assert heard["id"] == 1
@@ -180,7 +173,7 @@ async def test_an_answer_to_another_request_is_not_this_ones(talk, number, moder
     assert heard == json.loads(ours)
 
 
-async def test_two_answers_that_the_server_has_mixed_up_go_to_nobody(talk):
+async def test_two_answers_that_the_server_has_mixed_up_go_to_nobody():
     def answer(incoming):
         return 200, JSON, of(3 - json.loads(incoming.body)["id"])
 
@@ -190,7 +183,7 @@ async def test_two_answers_that_the_server_has_mixed_up_go_to_nobody(talk):
 
 
 @pytest.mark.parametrize("number", OTHER_IDS)
-async def test_a_subscription_is_not_ended_by_an_answer_to_another_request(talk, number):
+async def test_a_subscription_is_not_ended_by_an_answer_to_another_request(number):
     end = of(1, error={"code": -32601, "message": "No."})
     body = f"data: {of(number)}\n\ndata: {end}\n\n"
     (heard,) = await talk(lambda _request: (200, EVENTS, body), request("subscriptions/listen"))

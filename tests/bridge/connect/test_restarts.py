@@ -11,7 +11,6 @@ from bridges import TOKEN
 from live import TIMEOUT
 from web_stand_ins import web_server
 
-from mcp_notebook.bridge.connect import relay as relay_module
 from mcp_notebook.bridge.connect.credentials import Credentials
 from mcp_notebook.bridge.connect.relay import Relay
 from mcp_notebook.bridge.connect.remote import Remote, open_http
@@ -24,6 +23,7 @@ META = {
     "io.modelcontextprotocol/clientCapabilities": {},
 }
 LISTEN = "subscriptions/listen"
+RETRY_LIMIT = 0.5
 
 
 class Server:
@@ -154,14 +154,15 @@ class Talk:
 
 
 @pytest.fixture
-async def talk(monkeypatch):
-    monkeypatch.setattr(relay_module, "RETRY_LIMIT", 0.5)
+async def talk(request):
+    """A relay that looks for the server of a running request at intervals of the parameter."""
+    limits = {"retry_limit": RETRY_LIMIT, "look_interval": getattr(request, "param", 5.0)}
     server = Server()
     with web_server(server.answer) as url:
         talk = Talk(server, url)
         async with open_http() as http, anyio.create_task_group() as tasks:
             talk.remote = Remote(http, f"{url}/user/ada/mcp", Credentials(TOKEN, "the file t"))
-            tasks.start_soon(Relay(talk.lines, talk.remote, 10_000, talk.restart).run)
+            tasks.start_soon(Relay(talk.lines, talk.remote, 10_000, talk.restart, **limits).run)
             yield talk
             talk.lines.inbox.put_nowait(None)
 
@@ -228,7 +229,7 @@ async def test_a_client_with_a_session_gets_its_answer_however_long_that_start_t
     await talk.lines.hear()
     talk.server.answer_stopped = lambda _request: (503, {}, "<html>")
     talk.server.runs, talk.server.sessions = False, []
-    talk.start_takes = 2 * relay_module.RETRY_LIMIT
+    talk.start_takes = 2 * RETRY_LIMIT
     talk.lines.say(2, "tools/call", {"name": "top"})
     assert (await talk.lines.hear())["result"] == {"path": "/user/ada/mcp"}
     assert talk.restarts == ["restart"]
@@ -239,7 +240,7 @@ async def test_a_server_whose_proxy_says_late_that_it_is_gone_is_started_again(t
     talk.server.runs = False
 
     def refuse_late(_request):
-        time.sleep(2 * relay_module.RETRY_LIMIT)
+        time.sleep(2 * RETRY_LIMIT)
         return 503, {}, "<html>"
 
     talk.server.answer_stopped = refuse_late
@@ -264,9 +265,9 @@ async def test_a_connection_that_is_lost_during_the_start_is_not_said_to_have_ru
     assert (await talk.lines.hear())["error"]["message"] == "The connection is lost."
 
 
-async def test_a_call_whose_server_has_gone_without_a_word_ends_within_seconds(talk, monkeypatch):
+@pytest.mark.parametrize("talk", [0.05], indirect=True)
+async def test_a_call_whose_server_has_gone_without_a_word_ends_within_seconds(talk):
     """The proxy of a JupyterHub keeps its client's connection open."""
-    monkeypatch.setattr(relay_module, "LOOK_INTERVAL", 0.05)
     talk.server.hangs.clear()
     talk.lines.ask(1)
     while not talk.server.heard:  # noqa: ASYNC110 - another thread
@@ -281,8 +282,8 @@ async def test_a_call_whose_server_has_gone_without_a_word_ends_within_seconds(t
     assert "'top' may have run" in error
 
 
-async def test_a_call_may_take_longer_than_its_server_is_left_alone(talk, monkeypatch):
-    monkeypatch.setattr(relay_module, "LOOK_INTERVAL", 0.01)
+@pytest.mark.parametrize("talk", [0.01], indirect=True)
+async def test_a_call_may_take_longer_than_its_server_is_left_alone(talk):
     talk.server.hangs.clear()
     talk.lines.ask(1)
     while talk.server.looks < 3:  # noqa: ASYNC110 - another thread
@@ -330,8 +331,8 @@ async def test_an_idle_client_whose_notebook_was_closed_asks_for_it_with_its_nex
     assert talk.restarts == ["restart"] * 2
 
 
-async def test_a_server_on_binder_that_has_closed_the_notebook_has_not_ended(talk, monkeypatch):
-    monkeypatch.setattr(relay_module, "LOOK_INTERVAL", 0.01)
+@pytest.mark.parametrize("talk", [0.01], indirect=True)
+async def test_a_server_on_binder_that_has_closed_the_notebook_has_not_ended(talk):
     talk.remote.credentials = Credentials(TOKEN, "Binder", is_from_binder=True)
     talk.server.hangs.clear()
     talk.lines.ask(1)

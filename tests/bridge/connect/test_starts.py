@@ -12,11 +12,11 @@ from bridges import TOKEN
 from live import TIMEOUT
 from web_stand_ins import web_server
 
-from mcp_notebook.bridge.connect import hub_server, remote_notebook, starter
 from mcp_notebook.bridge.connect.addresses import HubServer, read_address
 from mcp_notebook.bridge.connect.credentials import Credentials
 from mcp_notebook.bridge.connect.hub_server import start_server
 from mcp_notebook.bridge.connect.remote import open_http
+from mcp_notebook.bridge.connect.remote_notebook import open_notebook
 from mcp_notebook.bridge.connect.starter import Starter
 from mcp_notebook.errors import NotebookNotOpen, RemoteError, ServerStopped
 
@@ -78,18 +78,16 @@ def _refuse(request):
 
 
 @pytest.fixture
-def hub(monkeypatch):
-    monkeypatch.setattr(hub_server, "_LOOK_INTERVAL", 0.01)
-    monkeypatch.setattr(starter, "_LOOK_INTERVAL", 0.01)
+def hub():
     hub = Hub()
     with web_server(hub.answer) as hub.url:
         yield hub
 
 
-async def start(hub, user="ada", name=""):
-    told = []
+async def start(hub, user="ada", name="", **limits):
+    told, server = [], HubServer(hub.url, user, name)
     async with open_http() as http:
-        await start_server(http, HubServer(hub.url, user, name), ADA, told.append)
+        await start_server(http, server, ADA, told.append, look_interval=0.01, **limits)
     return told
 
 
@@ -172,11 +170,10 @@ async def test_a_server_that_is_not_started_is_told_with_the_reason(hub, api, re
         await start(hub)
 
 
-async def test_a_server_that_takes_too_long_is_told(hub, monkeypatch):
-    monkeypatch.setattr(hub_server, "START_LIMIT", 0.2)
+async def test_a_server_that_takes_too_long_is_told(hub):
     hub.api |= {SERVER: (202, {}, ""), PROGRESS: events({"message": "Still pulling"})}
     with refused(r"did not start within 0.2 seconds.*/hub/home"):
-        await start(hub)
+        await start(hub, start_limit=0.2)
 
 
 # -- all that an address names ---------------------------------------------------------------------
@@ -240,14 +237,15 @@ async def test_a_notebook_that_is_not_opened_is_told_with_the_reason(hub, reply,
         await find(hub)
 
 
-async def test_a_server_that_has_gone_while_it_opens_a_notebook_is_told(hub, monkeypatch):
+async def test_a_server_that_has_gone_while_it_opens_a_notebook_is_told(hub):
     """The proxy of a JupyterHub keeps its client's connection open."""
-    monkeypatch.setattr(remote_notebook, "SILENCE_LIMIT", 0.1)
     hub.runs = True
     hub.lives.clear()
+    limits = {"run": True, "silence_limit": 0.1}
     try:
         with anyio.fail_after(TIMEOUT), refused("sends nothing any more.*try again"):
-            await find(hub)
+            async with open_http() as http:
+                await open_notebook(http, f"{hub.url}/user/ada", "a.ipynb", ADA, print, **limits)
     finally:
         hub.lives.set()
 

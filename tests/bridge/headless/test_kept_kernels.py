@@ -16,7 +16,7 @@ from kept_notebook import kept_notebook, write_notebook
 from live import TIMEOUT, soon
 from trusted_notebooks import sign
 
-from mcp_notebook.bridge.headless import kernel_process, restarts
+from mcp_notebook.bridge.headless import kernel_process
 from mcp_notebook.bridge.headless.cell_progress import SharedProgress
 from mcp_notebook.bridge.headless.served_notebook import ServedNotebook
 from mcp_notebook.bridge.kernels.catalog import Catalog
@@ -61,13 +61,6 @@ async def crowd() -> None:
     os._exit(1)
 """
 NAMES = ["pid", "leave", "suicide", "wait", "crowd"]
-
-
-@pytest.fixture(autouse=True)
-def short_delays(monkeypatch):
-    """Delays of tests."""
-    monkeypatch.setattr(restarts, "FIRST_DELAY", 0.05)
-    monkeypatch.setattr(restarts, "TRUST_INTERVAL", 0.05)
 
 
 @pytest.mark.smoke
@@ -203,11 +196,8 @@ async def test_a_start_that_succeeds_is_not_counted_with_those_before(folder, ho
 
 
 @pytest.mark.slow
-async def test_a_kernel_that_is_retired_before_its_restart_is_not_restarted(
-    folder, home, capsys, monkeypatch
-):
-    monkeypatch.setattr(restarts, "FIRST_DELAY", 2.0)
-    async with kept_notebook(write_notebook(folder, TOOLS), home) as here:
+async def test_a_kernel_that_is_retired_before_its_restart_is_not_restarted(folder, home, capsys):
+    async with kept_notebook(write_notebook(folder, TOOLS), home, first_delay=2.0) as here:
         await here.gone("leave", status=0)
         await here.gone("leave", status=3)
         await soon(lambda: "It is being restarted in 2 s" in capsys.readouterr().err)
@@ -271,18 +261,15 @@ async def test_a_notebook_that_changed_is_said_to_be_not_trusted_when_it_is_run_
 
 @pytest.mark.slow
 @pytest.mark.parametrize("during", ["a delay", "a start", "a cell"])
-async def test_it_ends_in_time_also_while_the_kernel_is_restarted(
-    folder, home, monkeypatch, during
-):
+async def test_it_ends_in_time_also_while_the_kernel_is_restarted(folder, home, during):
     busy = (
         "import pathlib, time\nif pathlib.Path('again').exists():\n"
         "    pathlib.Path('began').touch()\n    while True: time.sleep(0.01)\n"
         "pathlib.Path('again').touch()"
     )
-    if during == "a delay":
-        monkeypatch.setattr(restarts, "FIRST_DELAY", 30)
+    path, delay = write_notebook(folder, busy, TOOLS), 30 if during == "a delay" else 0.05
     before = anyio.current_time()
-    async with kept_notebook(write_notebook(folder, busy, TOOLS), home) as here:
+    async with kept_notebook(path, home, first_delay=delay) as here:
         limit = kernel_process._SHUTDOWN_LIMIT + 2 * (anyio.current_time() - before)
         if during == "a delay":
             (folder / "again").unlink()

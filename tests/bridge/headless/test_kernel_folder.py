@@ -41,14 +41,14 @@ def folder(tmp_path):
     return folder
 
 
-def test_the_folder_is_the_users_alone_and_goes_with_the_block(tmp_path, monkeypatch):
-    monkeypatch.setattr("mcp_notebook.bridge.headless.kernel_folder._LONGEST_TMP", 1000)
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+def test_the_folder_is_the_users_alone_and_goes_with_the_block(home, monkeypatch):
+    (place := home / "t").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
     with make_kernel_folder() as folder:
-        assert folder.parent == tmp_path
+        assert folder.parent == place
         assert folder.stat().st_mode & 0o777 == 0o700
         (folder / "kernel.json").touch()
-    assert list(tmp_path.iterdir()) == []
+    assert list(place.iterdir()) == []
 
 
 def test_what_a_process_that_ended_has_left_goes_at_the_next_start(leave, folder):

@@ -13,6 +13,7 @@ from served_folder import LOAD, offer, served_folder
 from mcp_notebook.bridge.headless import kernel_room, served_notebook
 from mcp_notebook.bridge.headless.kernel_room import LEAST_MEMORY
 from mcp_notebook.bridge.headless.machine_limits import measure_kernel
+from mcp_notebook.bridge.headless.served_notebook import ServedNotebook
 from mcp_notebook.errors import NotStarted
 
 pytestmark = [
@@ -20,6 +21,8 @@ pytestmark = [
     pytest.mark.usefixtures("forked_kernels"),
     pytest.mark.skipif(os.name == "nt", reason="kernels are ended by signals"),
 ]
+UNSPARED = partial(ServedNotebook, spared=0.2)
+"""A kernel can be stopped soon after its last use."""
 TOOL = """%%mcp_tool
 import asyncio, os, pathlib
 async def {0}() -> int:
@@ -41,12 +44,6 @@ def small(monkeypatch):
     monkeypatch.setattr(served_notebook, "measure_kernel", lambda _pid: LEAST_MEMORY)
 
 
-@pytest.fixture
-def unspared(monkeypatch):
-    """A kernel can be stopped soon after its last use."""
-    monkeypatch.setattr(served_notebook, "SPARED", 0.2)
-
-
 def _write(folder, home, *names):
     for name in names:
         path = write_notebook(folder / f"{name}.ipynb", LOAD, TOOL.format(name))
@@ -62,10 +59,9 @@ async def _call(here, name, guest=""):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("unspared")
 async def test_the_kernel_that_was_not_used_for_longest_makes_way_for_another(folder, home, capsys):
     _write(folder, home, "one", "two", "three")
-    async with served_folder(folder, home) as here:
+    async with served_folder(folder, home, make_notebook=UNSPARED) as here:
         first, second = await _call(here, "one"), await _call(here, "two")
         assert await _call(here, "one") == first  # so the other one is older
         await _call(here, "three")
@@ -81,11 +77,13 @@ async def test_the_kernel_that_was_not_used_for_longest_makes_way_for_another(fo
     ]
 
 
-@pytest.mark.usefixtures("unspared")
 async def test_a_kernel_with_a_call_is_kept_and_who_has_no_room_is_told(folder, home):
     _write(folder, home, "one", "two", "three")
     waits = [folder / f"{name}-waits" for name in ("one", "two")]
-    async with served_folder(folder, home) as here, anyio.create_task_group() as tasks:
+    async with (
+        served_folder(folder, home, make_notebook=UNSPARED) as here,
+        anyio.create_task_group() as tasks,
+    ):
         for number, path in enumerate(waits, start=1):
             path.touch()
             tasks.start_soon(here.call, path.name.removesuffix("-waits"))
@@ -107,10 +105,9 @@ async def test_a_kernel_with_a_call_is_kept_and_who_has_no_room_is_told(folder, 
         waits[1].unlink()
 
 
-@pytest.mark.usefixtures("unspared")
 async def test_a_kernel_with_results_is_kept(folder, home):
     _write(folder, home, "one", "two", "three")
-    async with served_folder(folder, home) as here:
+    async with served_folder(folder, home, make_notebook=UNSPARED) as here:
         for name in ("one", "two"):
             await _call(here, name)
         for link in here.links.open_links:
@@ -119,10 +116,9 @@ async def test_a_kernel_with_results_is_kept(folder, home):
             await here.call("three")
 
 
-@pytest.mark.usefixtures("unspared")
 async def test_a_guest_never_ends_the_kernel_that_the_user_used_last(folder, home):
     _write(folder, home, "one", "two", "three")
-    async with served_folder(folder, home) as here:
+    async with served_folder(folder, home, make_notebook=UNSPARED) as here:
         users = await _call(here, "one")
         for name in ("two", "three", "two"):
             await _call(here, name, "a")
@@ -130,10 +126,9 @@ async def test_a_guest_never_ends_the_kernel_that_the_user_used_last(folder, hom
         assert len(psutil.Process().children()) == 2
 
 
-@pytest.mark.usefixtures("unspared")
 async def test_a_kernel_that_the_user_has_used_is_his(folder, home):
     _write(folder, home, "one", "two")
-    async with served_folder(folder, home, max_kernels=1) as here:
+    async with served_folder(folder, home, make_notebook=UNSPARED, max_kernels=1) as here:
         guests = await _call(here, "one", "a")
         assert await _call(here, "one") == guests
         with pytest.raises(NotStarted, match="1 kernel runs already"):
@@ -199,10 +194,9 @@ async def test_a_kernel_that_was_just_used_is_kept(folder, home):
         assert [await here.call(name) for name in ("one", "two")] == pids
 
 
-@pytest.mark.usefixtures("unspared")
 async def test_no_kernel_is_stopped_if_that_would_not_make_enough_room(folder, home, monkeypatch):
     _write(folder, home, "one", "two", "three")
-    async with served_folder(folder, home) as here:
+    async with served_folder(folder, home, make_notebook=UNSPARED) as here:
         pids = [await _call(here, name) for name in ("one", "two")]
         monkeypatch.setattr(served_notebook, "measure_kernel", lambda _pid: LEAST_MEMORY // 3)
         with pytest.raises(NotStarted, match=r"0 MB is free\. Free some, and call again\.$"):

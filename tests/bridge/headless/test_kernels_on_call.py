@@ -13,7 +13,7 @@ from notebook_files import write_notebook
 from served_folder import LOAD, PID, offer, served_folder
 
 from mcp_notebook.bridge.headless import served_notebook
-from mcp_notebook.bridge.kernels import links
+from mcp_notebook.bridge.headless.served_notebook import ServedNotebook
 from mcp_notebook.bridge.kernels.running_call import BecameTask, Listener
 from mcp_notebook.errors import CallError, NotStarted, ToolGone
 from mcp_notebook.wire import messages
@@ -24,6 +24,7 @@ pytestmark = [
     pytest.mark.skipif(os.name == "nt", reason="kernels are ended by signals"),
 ]
 SOON = {"idle_minutes": 0.1 / 60}
+TRIED_AGAIN = partial(ServedNotebook, retry_after=0.0)
 ONCE = "import pathlib\nassert not pathlib.Path('fail').exists(), 'the database is down'"
 LONG = """%%mcp_tool
 import asyncio, pathlib
@@ -193,8 +194,7 @@ async def test_a_call_that_wakes_a_failing_notebook_gets_the_cell_and_its_error(
         assert (await here.call("pid")).isdecimal()
 
 
-async def test_calls_that_wait_for_long_are_told_which_cell_is_running(folder, home, monkeypatch):
-    monkeypatch.setattr(links, "START_PROGRESS_INTERVAL", 0.02)
+async def test_calls_that_wait_for_long_are_told_which_cell_is_running(folder, home):
     wait = "import pathlib, time\nwhile not pathlib.Path('go').exists():\n    time.sleep(0.01)"
     path = write_notebook(folder / "sums.ipynb", LOAD, wait, PID)
     offer(home, path, "pid")
@@ -204,8 +204,10 @@ async def test_calls_that_wait_for_long_are_told_which_cell_is_running(folder, h
             (folder / "go").touch()
 
     async with served_folder(folder, home) as here:
+        entry, listener = here.catalog.find("pid"), Listener(progress=note)
         with anyio.fail_after(60):
-            assert (await here.call("pid", Listener(progress=note))).isdecimal()
+            await here.links.wait_for_kernel(entry, listener, errors="full", progress_interval=0.02)
+        assert (await here.call("pid")).isdecimal()
 
 
 async def test_what_nobody_expects_of_one_notebook_ends_no_other(folder, home, monkeypatch):
@@ -213,23 +215,21 @@ async def test_what_nobody_expects_of_one_notebook_ends_no_other(folder, home, m
         raise RuntimeError("a library is broken")
 
     offer(home, write_notebook(folder / "sums.ipynb", LOAD, PID), "pid")
-    async with served_folder(folder, home) as here:
+    async with served_folder(folder, home, make_notebook=TRIED_AGAIN) as here:
         with monkeypatch.context() as patch:
             patch.setattr(served_notebook, "_import_run_notebook", fail)
             assert (await _refusal(here, "pid")).endswith("RuntimeError: a library is broken")
-        monkeypatch.setattr(served_notebook, "RETRY_AFTER", 0.0)
         assert (await here.call("pid")).isdecimal()
 
 
 @pytest.mark.slow
-async def test_a_failing_notebook_is_tried_again_after_a_while(folder, home, monkeypatch):
+async def test_a_failing_notebook_is_tried_again_after_a_while(folder, home):
     path = write_notebook(folder / "sums.ipynb", LOAD, PID, ONCE)
     offer(home, path, "pid")
     (folder / "fail").touch()
-    async with served_folder(folder, home) as here:
+    async with served_folder(folder, home, make_notebook=TRIED_AGAIN) as here:
         await _refusal(here, "pid")
         (folder / "fail").unlink()
-        monkeypatch.setattr(served_notebook, "RETRY_AFTER", 0.0)
         assert (await here.call("pid")).isdecimal()
 
 

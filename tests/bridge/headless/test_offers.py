@@ -1,6 +1,7 @@
 """What a notebook's file last offered is listed while its kernel still starts."""
 
 import json
+import os
 import sys
 from contextlib import contextmanager
 
@@ -149,12 +150,17 @@ def test_a_notebook_that_is_gone_or_broken_offers_nothing(tmp_path):
     assert find_offer(tmp_path, path) is None
 
 
-def test_offers_are_kept_within_bounds(tmp_path, monkeypatch):
-    monkeypatch.setattr(offers, "MAX_OFFERS", 2)
-    paths = [_write(tmp_path / f"{number}.ipynb", "a = 1") for number in range(3)]
-    for path in paths:
-        _keep(tmp_path, path)
-    assert len(list((tmp_path / "offers").iterdir())) == 2
+def test_offers_are_kept_within_bounds(tmp_path):
+    folder = tmp_path / "offers"
+    folder.mkdir()
+    for age in range(offers.MAX_OFFERS):
+        (folder / f"{age}.json").touch()
+        os.utime(folder / f"{age}.json", (1_000_000 - age, 1_000_000 - age))
+    path = _write(tmp_path / "a.ipynb", "a = 1")
+    _keep(tmp_path, path)
+    assert len(list(folder.iterdir())) == offers.MAX_OFFERS
+    assert not (folder / f"{offers.MAX_OFFERS - 1}.json").exists()
+    assert find_offer(tmp_path, path) is not None
     large = ToolInfo(name="large", description="x" * offers.MAX_OFFER_BYTES, input_schema={})
-    _keep(tmp_path, paths[2], [large])
-    assert find_offer(tmp_path, paths[2]) is None
+    _keep(tmp_path, path, [large])
+    assert find_offer(tmp_path, path) is None

@@ -3,7 +3,7 @@
 import pytest
 
 from mcp_notebook.bridge.headless import restarts
-from mcp_notebook.bridge.headless.restarts import Restarts, start_when_trusted
+from mcp_notebook.bridge.headless.restarts import Restarts
 from mcp_notebook.errors import UntrustedNotebook
 
 
@@ -24,8 +24,8 @@ def test_only_failures_in_a_row_are_counted():
 
 
 @pytest.mark.anyio
-async def test_a_reason_for_distrust_is_told_once_until_it_changes(monkeypatch):
-    monkeypatch.setattr(restarts, "TRUST_INTERVAL", 0.0)
+async def test_a_reason_for_distrust_is_told_once_until_it_changes():
+    kernel = Restarts(trust_interval=0.0)
     problems, told = ["changed", "changed", "is new", "changed"], []
 
     async def start():
@@ -33,5 +33,5 @@ async def test_a_reason_for_distrust_is_told_once_until_it_changes(monkeypatch):
             raise UntrustedNotebook(problems.pop(0), notebook="a")
         return "served"
 
-    assert await start_when_trusted(start, lambda error: told.append(str(error))) == "served"
+    assert await kernel.start_when_trusted(start, lambda error: told.append(str(error))) == "served"
     assert told == ["changed", "is new", "changed"]

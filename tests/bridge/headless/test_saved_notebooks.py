@@ -13,7 +13,7 @@ from kept_notebook import kept_notebook, write_notebook
 from live import TIMEOUT
 from trusted_notebooks import sign
 
-from mcp_notebook.bridge.headless import restarts, saved_notebook, served_notebook
+from mcp_notebook.bridge.headless.kernel_room import SPARED
 from mcp_notebook.bridge.headless.notebook_reader import describe_code, read_notebook
 from mcp_notebook.discovery.records import list_live_records
 from mcp_notebook.errors import ToolGone
@@ -40,13 +40,6 @@ def meet(here: str, there: str) -> int:
 """
 
 
-@pytest.fixture(autouse=True)
-def short_delays(monkeypatch):
-    """Delays of tests."""
-    monkeypatch.setattr(restarts, "FIRST_DELAY", 0.05)
-    monkeypatch.setattr(saved_notebook, "LOOK_INTERVAL", 0.02)
-
-
 async def wait_until_said(capsys, text):
     """Wait until stderr has a text, and return all that is there since it was last read."""
     said = ""
@@ -62,7 +55,7 @@ SUICIDE = "%%mcp_tool\ndef suicide() -> None:\n    os.kill(os.getpid(), 9)"
 
 
 async def test_a_saved_file_is_served_by_a_new_kernel_and_calls_that_run_end_on_the_old_one(
-    folder, home, capsys, monkeypatch
+    folder, home, capsys
 ):
     results = []
 
@@ -78,14 +71,14 @@ async def test_a_saved_file_is_served_by_a_new_kernel_and_calls_that_run_end_on_
                 write_notebook(folder, TOOLS, MORE)
                 await here.catalog.wait_for("pid", "meet", "more")
                 new = await here.pid()
-                monkeypatch.setattr(served_notebook, "SPARED", 0.0)  # of the one that is current
                 write_notebook(folder, TOOLS)
                 await here.catalog.wait_for("pid", "meet")
                 newest = await here.pid()
                 assert len({old, new, newest}) == 3
                 (folder / "b").touch()
             assert results == [old]
-            while psutil.pid_exists(old) or psutil.pid_exists(new):
+        with anyio.fail_after(SPARED / 2):  # the one before the last is not spared
+            while psutil.pid_exists(old):
                 assert await here.pid() == newest
     said = capsys.readouterr().err
     assert "sums.ipynb was saved and is being run" in said
@@ -93,9 +86,7 @@ async def test_a_saved_file_is_served_by_a_new_kernel_and_calls_that_run_end_on_
 
 
 @pytest.mark.slow
-async def test_a_kernel_of_an_old_version_that_dies_is_not_restarted(
-    folder, home, capsys, monkeypatch
-):
+async def test_a_kernel_of_an_old_version_that_dies_is_not_restarted(folder, home, capsys):
     async with kept_notebook(write_notebook(folder, TOOLS), home, watch=True) as here:
         old = await here.pid()
         write_notebook(folder, TOOLS, MORE)
@@ -110,9 +101,7 @@ async def test_a_kernel_of_an_old_version_that_dies_is_not_restarted(
 
 
 @pytest.mark.slow
-async def test_a_saved_file_that_cannot_be_run_leaves_the_version_before(
-    folder, home, capsys, monkeypatch
-):
+async def test_a_saved_file_that_cannot_be_run_leaves_the_version_before(folder, home, capsys):
     async with kept_notebook(write_notebook(folder, TOOLS, SUICIDE), home, watch=True) as here:
         pid = await here.pid()
         said = ""
@@ -138,7 +127,7 @@ async def test_a_saved_file_that_cannot_be_run_leaves_the_version_before(
 
 @pytest.mark.slow
 async def test_a_watched_notebook_that_is_given_up_is_served_again_when_it_is_saved(
-    folder, home, capsys, monkeypatch
+    folder, home, capsys
 ):
     cells = "import os\nif os.path.exists('broken'): 1 / 0", TOOLS, SUICIDE
     async with kept_notebook(write_notebook(folder, *cells), home, watch=True) as here:
@@ -156,9 +145,7 @@ async def test_a_watched_notebook_that_is_given_up_is_served_again_when_it_is_sa
 
 
 @pytest.mark.slow
-async def test_code_that_could_not_be_run_is_run_again_when_it_is_saved_again(
-    folder, home, capsys, monkeypatch
-):
+async def test_code_that_could_not_be_run_is_run_again_when_it_is_saved_again(folder, home, capsys):
     async with kept_notebook(write_notebook(folder, TOOLS), home, watch=True) as here:
         cells = "open('rain.csv')", TOOLS, MORE
         write_notebook(folder, *cells)
@@ -170,7 +157,7 @@ async def test_code_that_could_not_be_run_is_run_again_when_it_is_saved_again(
 
 @pytest.mark.slow
 async def test_what_is_saved_as_it_is_served_ends_the_start_of_what_was_saved_before(
-    folder, home, capsys, monkeypatch
+    folder, home, capsys
 ):
     waits = "import pathlib, time\npathlib.Path('began').touch()\nwhile True: time.sleep(0.01)"
     async with kept_notebook(write_notebook(folder, TOOLS), home, watch=True) as here:
@@ -206,7 +193,6 @@ async def test_a_full_disk_leaves_the_version_before_a_saved_file(
 async def test_a_saved_file_that_is_not_trusted_is_run_as_soon_as_it_is(
     folder, home, capsys, monkeypatch, is_saved_again
 ):
-    monkeypatch.setattr(restarts, "TRUST_INTERVAL", 0.02)
     data = home / "jupyter"
     data.mkdir()
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(data))

@@ -1,7 +1,6 @@
 import pytest
 
-from mcp_notebook.bridge.kernels import former_tools
-from mcp_notebook.bridge.kernels.former_tools import FormerTools
+from mcp_notebook.bridge.kernels.former_tools import MAX_NAMES, FormerTools
 from mcp_notebook.discovery.departures import KEEP
 from mcp_notebook.text.missing_tools import MissingTool
 
@@ -38,12 +37,12 @@ def test_a_former_tool_is_explained_for_some_minutes(former, clock):
     assert len(former) == 0
 
 
-def test_the_oldest_names_are_forgotten_if_there_are_too_many(former, monkeypatch):
-    monkeypatch.setattr(former_tools, "MAX_NAMES", 3)
-    for name in "abcde":
+def test_the_oldest_names_are_forgotten_if_there_are_too_many(former):
+    names = [f"t{number}" for number in range(MAX_NAMES + 2)]
+    for name in names:
         former.remember(name, "k", explain(name))
-    assert len(former) == 3
-    assert [former.find(name) is not None for name in "abcde"] == [False] * 2 + [True] * 3
+    assert len(former) == MAX_NAMES
+    assert [name for name in names if former.find(name) is None] == names[:2]
 
 
 def test_how_a_kernel_ended_may_be_known_later(former):

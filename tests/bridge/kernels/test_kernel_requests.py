@@ -11,7 +11,6 @@ import pytest
 from kernel_stand_ins import keeping, peer
 from live import TIMEOUT
 
-from mcp_notebook.bridge.kernels import kernel_requests
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.kernel_requests import KernelRequests, KernelTask
 from mcp_notebook.bridge.kernels.links import Links
@@ -39,10 +38,10 @@ def requests(sent):
     return requests
 
 
-async def start(requests, uri="notebook://k/1"):
+async def start(requests, uri="notebook://k/1", **limits):
     """Ask for a resource, and return the task that waits for it."""
     requests.is_open = True
-    task = asyncio.ensure_future(requests.read_resource(uri))
+    task = asyncio.ensure_future(requests.read_resource(uri, **limits))
     await anyio.wait_all_tasks_blocked()
     return task
 
@@ -59,20 +58,17 @@ async def test_each_request_has_a_number_and_gets_the_first_reply_to_it(requests
 
 
 async def test_a_request_without_a_reply_ends_in_time_and_what_comes_late_is_ignored(
-    requests, sent, monkeypatch
+    requests, sent
 ):
-    monkeypatch.setattr(kernel_requests, "READ_LIMIT", 0.01)
-    with pytest.raises(ResourceFailed, match="time limit"):
-        await (await start(requests))
+    with pytest.raises(ResourceFailed, match=r"within 0\.01 s, the time limit"):
+        await (await start(requests, seconds=0.01))
     requests.take(messages.Contents(id=1, error="late"), [])
     assert sent[1:] == [messages.EndRead(id=1)]
 
 
 @pytest.mark.parametrize("how", ["cancelled", "late"])
-async def test_a_kernel_is_told_that_a_read_is_no_longer_wanted(requests, sent, monkeypatch, how):
-    if how == "late":
-        monkeypatch.setattr(kernel_requests, "READ_LIMIT", 0.01)
-    read = await start(requests)
+async def test_a_kernel_is_told_that_a_read_is_no_longer_wanted(requests, sent, how):
+    read = await start(requests, seconds=0.01 if how == "late" else TIMEOUT)
     if how == "cancelled":
         read.cancel()
     with pytest.raises((asyncio.CancelledError, ResourceFailed)):
@@ -102,14 +98,14 @@ async def test_requests_for_resources_can_be_ended_alone_and_end_once(requests):
 
 
 @on_unix
-async def test_a_kernel_that_does_not_answer_in_time_is_said_to_have_nothing(home, monkeypatch):
-    monkeypatch.setattr(kernel_requests, "LIST_LIMIT", 0.05)
-    monkeypatch.setattr(kernel_requests, "READ_LIMIT", 0.05)
+async def test_a_kernel_that_does_not_answer_in_time_is_said_to_have_nothing(home):
     async with peer(home, keeping("a")) as mute, Links(Catalog()) as links:
         await links.connect(mute.record)
-        assert await links.open_links[0].requests.list_resources(0, 10) == []
+        requests = links.open_links[0].requests
+        assert await requests.list_resources(0, 10, seconds=0.05) == []
+        uri = f"notebook://{mute.record.id}/1/a.csv"
         with pytest.raises(ResourceFailed, match=r"within 0\.05 s, the time limit"):
-            await links.read_resource(f"notebook://{mute.record.id}/1/a.csv")
+            await requests.read_resource(uri, seconds=0.05)
         # What comes late is nobody's.
         mute.say(messages.Contents(id=2, error="late"))
         mute.say(messages.Tools(tools=[]))

@@ -10,11 +10,10 @@ from live import TIMEOUT, record_of, soon, text_of
 from msgspec import structs
 from watched_catalog import WatchedCatalog
 
-from mcp_notebook.bridge.kernels import links as links_module
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.discovery import greeting
-from mcp_notebook.errors import KernelGone, ToolGone, UnknownResource
+from mcp_notebook.discovery.greeting import greet
+from mcp_notebook.errors import KernelGone, LinkError, ToolGone, UnknownResource
 from mcp_notebook.wire import messages
 
 pytestmark = [
@@ -24,7 +23,7 @@ pytestmark = [
 
 
 @asynccontextmanager
-async def following(catalog, *sets):
+async def following(catalog, *sets, **options):
     """Yield links that have followed these sets of records."""
 
     async def records():
@@ -33,7 +32,7 @@ async def following(catalog, *sets):
         await anyio.sleep_forever()
 
     async with (
-        Links(catalog) as links,
+        Links(catalog, **options) as links,
         anyio.create_task_group() as tasks,
     ):
         tasks.start_soon(links.follow, records())
@@ -228,37 +227,40 @@ async def test_a_result_that_cannot_be_read_fails_its_call_and_no_other(home):
         assert len(links) == 1
 
 
-async def test_a_kernel_that_is_silent_is_told_and_asked_again_until_it_answers(home, monkeypatch):
-    monkeypatch.setattr(greeting, "CONNECT_TIMEOUT", 0.05)
-    monkeypatch.setattr(links_module, "RETRY_AFTER", 0.05)
+async def test_a_kernel_that_is_silent_is_told(home):
+    async with peer(home, welcome("top"), silent=True) as notebook:
+        with pytest.raises(LinkError, match=r"'sales' did not answer within 0\.05 s\.$"):
+            await greet(notebook.record, seconds=0.05)
+
+
+async def test_a_kernel_that_cannot_be_linked_is_told_and_tried_again_until_it_can(home):
     catalog = WatchedCatalog()
-    async with (
-        peer(home, welcome("top"), silent=True) as notebook,
-        following(catalog, [notebook.record]) as links,
-    ):
-        await settled(links)
-        assert len(links) == 0
-        assert links.problems == ("The kernel of 'sales' did not answer within 0.05 s.",)
-        notebook.may_answer.set()
-        await catalog.wait_for("top")
-        assert links.problems == ()
-        assert notebook.connections > 1
+    async with peer(home, welcome("top")) as notebook:
+        hidden = await anyio.Path(notebook.record.socket).rename(home / "hidden.sock")
+        async with following(catalog, [notebook.record], retry_after=0.05) as links:
+            await settled(links)
+            assert len(links) == 0
+            assert "The kernel of 'sales' cannot be reached" in links.problems[0]
+            await hidden.rename(notebook.record.socket)
+            await catalog.wait_for("top")
+            assert links.problems == ()
 
 
-async def test_a_kernel_of_another_protocol_version_is_told_once_and_left_alone(home, monkeypatch):
-    monkeypatch.setattr(links_module, "RETRY_AFTER", 0)
+async def test_a_kernel_of_another_protocol_version_is_told_once_and_left_alone(home):
     catalog = WatchedCatalog()
     other = welcome("top", protocol=messages.PROTOCOL_VERSION + 1)
     async with (
         peer(home, other) as newer,
         peer(home, welcome("other")) as notebook,
-        following(catalog, [newer.record, notebook.record]) as links,
+        following(catalog, [newer.record, notebook.record], retry_after=0.0) as links,
     ):
         await settled(links)
-        assert newer.connections == 1
         (problem,) = links.problems
         assert "upgrade" in problem.lower()
         await catalog.wait_for("other")
+        with anyio.move_on_after(0.1):
+            await newer.called.wait()
+        assert newer.connections == 1
 
 
 async def test_calls_are_answered_when_the_bridge_ends_its_links(home):
@@ -325,8 +327,7 @@ async def test_who_keeps_a_kernel_tells_its_calls_how_it_ended(home):
             assert links.find_link(catalog.find("top")).is_open
 
 
-async def test_calls_are_answered_although_nobody_finds_out_how_the_kernel_ended(home, monkeypatch):
-    monkeypatch.setattr(links_module, "END_LIMIT", 0.05)
+async def test_calls_are_answered_although_nobody_finds_out_how_the_kernel_ended(home):
     catalog = WatchedCatalog()
     async with (
         peer(home, welcome("top")) as notebook,

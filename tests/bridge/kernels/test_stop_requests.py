@@ -7,7 +7,6 @@ import pytest
 from kernel_stand_ins import peer, welcome
 from msgspec import structs
 
-from mcp_notebook.bridge.kernels import stop_requests
 from mcp_notebook.bridge.kernels.stop_requests import list_calls, stop_call
 from mcp_notebook.errors import LinkError
 from mcp_notebook.wire import messages
@@ -52,8 +51,7 @@ async def test_a_kernel_that_leaves_meanwhile_is_one_sentence(home, says, proble
     )
 
 
-async def test_a_kernel_that_says_nothing_is_not_waited_for_for_ever(home, monkeypatch):
-    monkeypatch.setattr(stop_requests, "STOP_TIMEOUT", 0.05)
+async def test_a_kernel_that_says_nothing_is_not_waited_for_for_ever(home):
     async with peer(home, welcome()) as kernel:
         with pytest.raises(LinkError, match="`mcp-notebook stop` lists the calls"):
-            await stop_call(kernel.record, 3, "Enough.")
+            await stop_call(kernel.record, 3, "Enough.", seconds=0.05)

@@ -9,7 +9,7 @@ is not read, and a file that is replaced is not taken for deleted.
 import math
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -88,6 +88,7 @@ class NotebookFolders:
         look_interval: Seconds between two looks at the folders, at least.
         share: How many times longer than a look the time between two is: large folders are looked
             at rarely.
+        make_notebook: Makes a notebook of theirs.
     """
 
     def __init__(  # noqa: PLR0913 - what it uses
@@ -102,6 +103,7 @@ class NotebookFolders:
         max_notebooks: int = 1_000,
         look_interval: float = 1.0,
         share: float = 20,
+        make_notebook: Callable[..., ServedNotebook] = ServedNotebook,
     ) -> None:
         self._folders = [_make_absolute(folder) for folder in folders]
         self._settings = settings
@@ -111,6 +113,7 @@ class NotebookFolders:
         self._max_notebooks = max_notebooks
         self._look_interval = look_interval
         self._share = share
+        self._make_notebook = make_notebook
         self._besides = {_make_absolute(path) for path in besides.values()}
         self._taken = frozenset(besides)
         self._notebooks: dict[Path, ServedNotebook] = {}
@@ -208,7 +211,7 @@ class NotebookFolders:
         notebook, code, problem = self._notebooks.get(file.path), None, ""
         if notebook is None:
             name = make_name(file.path, file.folder, self._folders, self._taken)
-            notebook = ServedNotebook(
+            notebook = self._make_notebook(
                 file.path, self._settings, self._links, self._progress, name=name, room=self._room
             )
             notebook.take_offer()
