@@ -27,6 +27,7 @@ from mcp_notebook.bridge.app import Bridge, split_folders, unwrap_errors
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import OnEnd
 from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
+from mcp_notebook.bridge.transports.connections import Connections
 from mcp_notebook.bridge.transports.encryption import check_encryption, describe_reach
 from mcp_notebook.bridge.transports.endpoint import Endpoint
 from mcp_notebook.bridge.transports.http import format_url, open_listener, serve_http
@@ -102,7 +103,9 @@ async def run_http(
                             settings=settings,
                             authenticators=authenticators,
                             stop=bridge.stop,
-                            refusals=RefusalLog([log.note_request for log in observers]),
+                            connections=Connections(
+                                RefusalLog([log.note_request for log in observers])
+                            ),
                             publish=publish,
                         )
             tasks.cancel_scope.cancel()
@@ -140,7 +143,7 @@ async def open_own_bridge(
                 settings=settings,
                 authenticators=[OwnToken(token)],
                 stop=bridge.stop,
-                refusals=RefusalLog(()),
+                connections=Connections(RefusalLog(())),
             )
             tasks.start_soon(serve, endpoint, listener)
             try:

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -48,8 +49,8 @@ def demo(
     _become([sys.executable, "-m", "jupyterlab", *options, str(notebook)])
 
 
-def _check_packages() -> None:
-    missing = [name for name in _PACKAGES if find_spec(name) is None]
+def _check_packages(packages: Sequence[str] = _PACKAGES) -> None:
+    missing = [name for name in packages if find_spec(name) is None]
     if missing:
         command = shlex.join([sys.executable, "-m", "pip", "install", *missing])
         raise NotebookError(

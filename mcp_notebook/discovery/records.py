@@ -268,10 +268,15 @@ def _prune(folder: Path, record: Record) -> None:
             forget_record(folder, record)
 
 
-async def watch_records(folder: Path) -> AsyncIterator[tuple[Record, ...]]:
+async def watch_records(
+    folder: Path, *, rescan_interval: float = _RESCAN
+) -> AsyncIterator[tuple[Record, ...]]:
     """Yield the live records, now and after each change in the folder; never ends.
 
-    Also yields every few seconds without a change, for file systems that send no events.
+    Args:
+        folder: The folder of the records.
+        rescan_interval: Seconds after which this yields without a change, for file systems that
+            send no events.
 
     Raises:
         SettingsError: The folder does not exist and cannot be created.
@@ -288,16 +293,16 @@ async def watch_records(folder: Path) -> AsyncIterator[tuple[Record, ...]]:
     ignored = IgnoredFiles()
     # In a thread: reading the folder may be slow on a network disk.
     yield await to_thread.run_sync(list_live_records, folder, ignored)
-    async for _ in _changes(folder):
+    async for _ in _changes(folder, rescan_interval):
         yield await to_thread.run_sync(list_live_records, folder, ignored)
 
 
-async def _changes(folder: Path) -> AsyncIterator[object]:
+async def _changes(folder: Path, rescan_interval: float) -> AsyncIterator[object]:
     """Yield after each change and every few seconds, even if the folder is removed; never ends."""
     from anyio import sleep  # noqa: PLC0415 - kernels do not watch, and import nothing for it
     from watchfiles import awatch  # noqa: PLC0415
 
-    rescan_at = monotonic() + _RESCAN
+    rescan_at = monotonic() + rescan_interval
     polling = None
     while True:
         try:
@@ -313,7 +318,7 @@ async def _changes(folder: Path) -> AsyncIterator[object]:
             ):
                 if change or monotonic() > rescan_at:
                     yield change
-                    rescan_at = monotonic() + _RESCAN
+                    rescan_at = monotonic() + rescan_interval
         # `awatch` raises a group for errors while it runs, such as a file name that is not UTF-8.
         except (OSError, RuntimeError, ExceptionGroup) as error:
             # Inotify watches run out on shared machines. A folder that was removed comes back with
@@ -323,5 +328,5 @@ async def _changes(folder: Path) -> AsyncIterator[object]:
                 logger.warning("%s cannot be watched (%s), so it is polled", folder, reasons[0])
                 polling = True
             else:
-                await sleep(_RESCAN)
+                await sleep(rescan_interval)
                 yield None

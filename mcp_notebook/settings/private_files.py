@@ -108,10 +108,14 @@ def read_private_json(path: Path, kind: type[T], most: int = MAX_SIZE) -> T:
 
 
 @contextmanager
-def lock_private(path: Path) -> Iterator[None]:
+def lock_private(path: Path, *, wait_limit: float = LOCK_LIMIT) -> Iterator[None]:
     """Let one process at a time into the block, by a lock on an empty file, which is not removed.
 
     The operating system releases the lock of a process that dies.
+
+    Args:
+        path: The empty file.
+        wait_limit: Seconds to wait for the lock.
 
     Raises:
         OSError: The file cannot be used.
@@ -121,10 +125,10 @@ def lock_private(path: Path) -> Iterator[None]:
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     descriptor = os.open(path, flags, 0o600)
     try:
-        deadline = time.monotonic() + LOCK_LIMIT
+        deadline = time.monotonic() + wait_limit
         while not lock_file(descriptor):
             if time.monotonic() > deadline:
-                raise TimeoutError(f"another process has locked {path} for {LOCK_LIMIT:g} s")
+                raise TimeoutError(f"another process has locked {path} for {wait_limit:g} s")
             time.sleep(0.02)
         yield
     finally:

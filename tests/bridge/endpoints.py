@@ -18,6 +18,7 @@ from mcp_notebook.bridge.access.refusals import RefusalLog
 from mcp_notebook.bridge.access.token_check import OwnToken
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.transports.connections import ConnectionLimits, Connections
 from mcp_notebook.bridge.transports.endpoint import Endpoint
 from mcp_notebook.bridge.transports.http import format_url, open_listener, serve_http
 from mcp_notebook.settings.settings import Settings
@@ -25,6 +26,7 @@ from mcp_notebook.wire import messages
 
 MODERN = "2026-07-28"
 OWNERS = (OwnToken(TOKEN),)
+LIMITS = ConnectionLimits()
 
 
 @dataclass
@@ -108,7 +110,15 @@ class Served:
 
 
 @asynccontextmanager
-async def served(home, *, schema=None, authenticators=OWNERS, sessions=None, **limits):
+async def served(
+    home,
+    *,
+    schema=None,
+    authenticators=OWNERS,
+    sessions=None,
+    connections=LIMITS,
+    **limits,
+):
     """Serve over HTTP what looks like a kernel with the tool `top`, within limits."""
     catalog = Catalog()
     settings = Settings(home=home, port=0, **limits)
@@ -132,7 +142,10 @@ async def served(home, *, schema=None, authenticators=OWNERS, sessions=None, **l
                     settings=settings,
                     authenticators=authenticators,
                     stop=here.stop,
-                    refusals=RefusalLog([lambda *refusal: here.refusals.append(refusal)]),
+                    connections=Connections(
+                        RefusalLog([lambda *refusal: here.refusals.append(refusal)]),
+                        connections,
+                    ),
                 )
             here.has_ended.set()
 

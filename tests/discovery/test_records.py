@@ -377,13 +377,12 @@ async def test_watching_yields_the_records_now_and_after_each_change(tmp_path):
 
 
 @pytest.mark.anyio
-async def test_watching_goes_on_when_the_folder_is_removed_and_comes_back(tmp_path, monkeypatch):
-    monkeypatch.setattr(discovery, "_RESCAN", 0.05)
+async def test_watching_goes_on_when_the_folder_is_removed_and_comes_back(tmp_path):
     folder = tmp_path / "kernels"
     record = make_record()
     discovery.write_record(folder, record)
     with anyio.fail_after(60):
-        async with aclosing(discovery.watch_records(folder)) as sets:
+        async with aclosing(discovery.watch_records(folder, rescan_interval=0.05)) as sets:
             for _ in range(2):  # before the watch begins, and while it runs
                 while await anext(sets) != (record,):
                     pass
@@ -398,14 +397,11 @@ async def test_watching_goes_on_when_the_folder_is_removed_and_comes_back(tmp_pa
 @pytest.mark.slow
 @pytest.mark.anyio
 @pytest.mark.skipif(sys.platform != "linux", reason="names of files that are not UTF-8")
-async def test_watching_goes_on_when_the_name_of_a_file_cannot_be_read(
-    tmp_path, monkeypatch, caplog
-):
-    monkeypatch.setattr(discovery, "_RESCAN", 0.05)
+async def test_watching_goes_on_when_the_name_of_a_file_cannot_be_read(tmp_path, caplog):
     record, later = make_record(id="1"), make_record(id="2")
     discovery.write_record(tmp_path, record)
     with anyio.fail_after(60):
-        async with aclosing(discovery.watch_records(tmp_path)) as sets:
+        async with aclosing(discovery.watch_records(tmp_path, rescan_interval=0.05)) as sets:
             assert await anext(sets) == (record,)
             (tmp_path / os.fsdecode(b"caf\xe9.json")).write_text("{}")
             while "cannot be watched" not in caplog.text:

@@ -3,12 +3,8 @@
 from documents import page
 
 from mcp_notebook.bridge.server.resources.resources import MAX_READ as MAX_RESOURCE
-from mcp_notebook.bridge.transports import connections
-from mcp_notebook.bridge.transports.http_connection import (
-    MAX_HEAD,
-    MAX_HEADERS,
-    PROGRESS_TIMEOUT,
-)
+from mcp_notebook.bridge.transports.connections import ConnectionLimits
+from mcp_notebook.bridge.transports.http_connection import MAX_HEAD, MAX_HEADERS
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.files import file_contents, returned_files
 from mcp_notebook.kernel.safe.foreign_code import CONVERSION_SECONDS
@@ -43,14 +39,15 @@ def test_the_figures_for_results_and_calls_are_those_of_the_code():
 
 
 def test_the_figures_for_connections_are_those_of_the_code():
-    wait = f"{PROGRESS_TIMEOUT:g}"
+    limits = ConnectionLimits()
+    wait = f"{limits.progress_timeout:g}"
     check_page(
         f"headers | {mebibytes(MAX_HEAD)}, {MAX_HEADERS} headers |",
-        f"request with a token | {connections.AUTH_TIMEOUT:g} seconds |",
-        f"such connections | {connections.MAX_UNAUTHENTICATED}, but",
+        f"request with a token | {limits.auth_timeout:g} seconds |",
+        f"such connections | {limits.max_unauthenticated}, but",
         f"a partial request | {wait} seconds, and {wait} more for each 512 KiB",
         f"does not read | {wait} seconds without progress",
-        f"except you | {connections.MAX_CALLER_CONNECTIONS}, but",
+        f"except you | {limits.max_caller_connections}, but",
     )
 
 

@@ -25,7 +25,6 @@ from held_calls import (  # noqa: F401 - fixtures, too
 from live import live_kernel, record_of, soon
 from short_way import both_sides, make_request, normalise_message
 
-from mcp_notebook.bridge.server.resources import resource_notices
 from mcp_notebook.bridge.server.sessions.client_profile import TASKS_EXTENSION
 from mcp_notebook.bridge.transports.fast_path import http_exchange
 
@@ -142,9 +141,6 @@ LONG_TEXT = "x" * 100_000
 async def test_a_result_that_adds_a_resource_is_told_as_one_change_of_their_list(
     kernel, era, monkeypatch
 ):
-    monkeypatch.setattr(resource_notices, "NOTICE_DELAY", 0)
-    monkeypatch.setattr(resource_notices, "NOTICE_INTERVAL", 0)
-
     async def ask(pipes):
         if era == "modern":
             await pipes.send(make_listening().body)
@@ -160,6 +156,9 @@ async def test_a_result_that_adds_a_resource_is_told_as_one_change_of_their_list
         return told, await take_lines(pipes, "last")
 
     async with both_pipes(kernel, era) as clients:
+        for side, _ in clients:
+            for pause in ("_delay", "_interval"):
+                monkeypatch.setattr(side.server.resource_notices, pause, 0)
         found = [await ask(pipes) for _, pipes in clients]
     check_alike(found)
     assert len(found[0][1]) == 1

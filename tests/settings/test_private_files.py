@@ -82,13 +82,12 @@ def test_a_file_has_one_lock_which_goes_with_its_descriptor(tmp_path):
     os.close(second)
 
 
-def test_one_at_a_time_is_behind_a_lock(tmp_path, monkeypatch):
-    with lock_private(tmp_path / "lock"):
-        monkeypatch.setattr(private_files, "LOCK_LIMIT", 0)
-        with (
-            pytest.raises(TimeoutError, match=r"another process has locked .*lock for 0 s"),
-            lock_private(tmp_path / "lock"),
-        ):
-            pass
+def test_one_at_a_time_is_behind_a_lock(tmp_path):
+    with (
+        lock_private(tmp_path / "lock"),
+        pytest.raises(TimeoutError, match=r"another process has locked .*lock for 0 s"),
+        lock_private(tmp_path / "lock", wait_limit=0),
+    ):
+        pass
     with lock_private(tmp_path / "lock"):
         pass

@@ -30,12 +30,15 @@ PATIENCE = 5.0
 _READ_FLAGS = READ_FLAGS & ~getattr(os, "O_NOFOLLOW", 0)
 
 
-def read_token(settings: Settings, tell: Callable[[str], None] = logger.warning) -> str:
+def read_token(
+    settings: Settings, tell: Callable[[str], None] = logger.warning, *, patience: float = PATIENCE
+) -> str:
     """Return the endpoint's token: from the settings, or from its file, created if necessary.
 
     Args:
         settings: The token, or its file.
         tell: Called with a sentence if the token was replaced because other users could read it.
+        patience: Seconds that a command has to write the token into a shell's pipe.
 
     Raises:
         SettingsError: The token is too short to protect anything, or its file cannot be used.
@@ -47,7 +50,7 @@ def read_token(settings: Settings, tell: Callable[[str], None] = logger.warning)
         if not path.exists():
             make_private_folder(settings.home)
             _make_token(path)
-        content, status = _read_file(path)
+        content, status = _read_file(path, patience)
         # Before it is replaced: another path than that of a token may be a typing error.
         token = _check_token(content.decode().strip(), str(path))
         if _is_open_to_others(status):
@@ -86,7 +89,7 @@ def renew_token(settings: Settings) -> str:
         raise SettingsError(f"The token in {path} cannot be replaced: {error}.") from None
 
 
-def _read_file(path: Path) -> tuple[bytes, os.stat_result]:
+def _read_file(path: Path, patience: float) -> tuple[bytes, os.stat_result]:
     """Return a file's content and status; waits only for a shell's pipe, ``<(...)``.
 
     Raises:
@@ -98,7 +101,7 @@ def _read_file(path: Path) -> tuple[bytes, os.stat_result]:
         if stat.S_ISFIFO(status.st_mode):
             if path.parent != Path("/dev/fd"):
                 raise OSError("it is a pipe")
-            content = _read_pipe(descriptor)
+            content = _read_pipe(descriptor, patience)
         elif stat.S_ISDIR(status.st_mode):
             raise IsADirectoryError("it is a folder")
         elif not stat.S_ISREG(status.st_mode):
@@ -112,13 +115,13 @@ def _read_file(path: Path) -> tuple[bytes, os.stat_result]:
     return content, status
 
 
-def _read_pipe(descriptor: int) -> bytes:
-    deadline = time.monotonic() + PATIENCE
+def _read_pipe(descriptor: int, patience: float) -> bytes:
+    deadline = time.monotonic() + patience
     content = b""
     while len(content) <= MAX_SIZE:
         readable, _, _ = select.select([descriptor], [], [], max(0, deadline - time.monotonic()))
         if not readable:
-            raise TimeoutError(f"nothing more came out of the pipe for {PATIENCE:g} s")
+            raise TimeoutError(f"nothing more came out of the pipe for {patience:g} s")
         part = os.read(descriptor, MAX_SIZE)
         if not part:
             break

@@ -45,6 +45,7 @@ from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.server import FirstTools, NotebookServer, ServerOptions
 from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
 from mcp_notebook.bridge.telemetry.call_events import CallObserver
+from mcp_notebook.bridge.transports.connections import Connections
 from mcp_notebook.bridge.transports.endpoint import PATH, Endpoint
 from mcp_notebook.bridge.transports.http import serve_http
 from mcp_notebook.discovery.records import Record
@@ -92,7 +93,7 @@ async def run_server_bridge(settings: Settings, folder: Path | None = None) -> N
                 settings=settings,
                 authenticators=[OwnToken(token)],
                 stop=stop,
-                refusals=RefusalLog([log.note_request for log in observers]),
+                connections=Connections(RefusalLog([log.note_request for log in observers])),
             )
             tasks.cancel_scope.cancel()
 

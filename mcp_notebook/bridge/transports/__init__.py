@@ -1,8 +1,8 @@
 """How clients reach the server: stdio and Streamable HTTP.
 
 Face: `stdio` (`serve_stdio`), `http` (`open_listener`, `format_url`, `serve_http`),
-`endpoint` (one per catalogue), `known_ports`, `port_owner` and `encryption` (`check_encryption`,
-`describe_reach`).
+`connections` (`Connections`), `endpoint` (one per catalogue), `known_ports`, `port_owner` and
+`encryption` (`check_encryption`, `describe_reach`).
 
 Threads: everything runs on the bridge's event loop. Only stdio on a terminal or a file uses
 threads (`blocking_descriptors`), because an event loop cannot wait for these.

@@ -1,8 +1,8 @@
 """Limits for HTTP connections, before and after authentication.
 
 Runs on the bridge's event loop. Anyone on this machine can connect, so a connection costs little
-until the gate admits a request on it: it ends after `AUTH_TIMEOUT` seconds, and there are at most
-`MAX_UNAUTHENTICATED`. A new one replaces the oldest, so a client with the token can always connect.
+until the gate admits a request on it: it ends after `auth_timeout` seconds, and there are at most
+`max_unauthenticated`. A new one replaces the oldest, so a client with the token can always connect.
 Nothing distinguishes the connections of a flood from others, as all processes of a machine share an
 address.
 
@@ -32,16 +32,27 @@ try:
 except ImportError:  # Windows, whose sockets are not file descriptors
     resource = None  # type: ignore[assignment]
 
-AUTH_TIMEOUT = 10.0
-"""Seconds until an unauthenticated connection ends."""
-MAX_UNAUTHENTICATED = 256
-"""Unauthenticated connections at a time, but at most a quarter of the file descriptors."""
-MAX_CALLER_CONNECTIONS = 128
-"""Connections of one guest at a time, but at most an eighth of the file descriptors."""
-CLOSE_TIMEOUT = 1.0
-"""Seconds that a client has to read why its connection is closed."""
 NUMBER_KEY = "connection"
 """Key of the connection's number in the state of an ASGI scope."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConnectionLimits:
+    """How many connections there may be, and how slow they may be."""
+
+    auth_timeout: float = 10.0
+    """Seconds until an unauthenticated connection ends."""
+    max_unauthenticated: int = 256
+    """Unauthenticated connections at a time, but at most a quarter of the file descriptors."""
+    max_caller_connections: int = 128
+    """Connections of one guest at a time, but at most an eighth of the file descriptors."""
+    close_timeout: float = 1.0
+    """Seconds that a client has to read why its connection is closed."""
+    progress_timeout: float = 60.0
+    """Seconds within which a request must be complete or have progressed by `min_progress`, and
+    within which a client must read something of a waiting answer."""
+    min_progress: int = 2**19
+    """Bytes of a request that give it another `progress_timeout`."""
 
 
 class Connections:
@@ -49,21 +60,23 @@ class Connections:
 
     Args:
         refusals: The log of refused requests.
+        limits: Their number and their times.
     """
 
-    def __init__(self, refusals: RefusalLog) -> None:
+    def __init__(self, refusals: RefusalLog, limits: ConnectionLimits = ConnectionLimits()) -> None:
         self.refusals = refusals
+        self.limits = limits
         self._numbers = count()
         self._unauthenticated: OrderedDict[int, _Unauthenticated] = OrderedDict()
         """The connections without a token, by number, oldest first."""
         self._aborts: dict[int, asyncio.TimerHandle] = {}
         """The timers that abort connections which are closing, by number."""
         descriptors = _count_descriptors()
-        self._max_unauthenticated = min(MAX_UNAUTHENTICATED, descriptors // 4)
+        self._max_unauthenticated = min(limits.max_unauthenticated, descriptors // 4)
         in_all = descriptors * 5 // 8  # the last eighth is for files and links to kernels
         self._shares = Shares(
             "connections",
-            per_caller=min(MAX_CALLER_CONNECTIONS, descriptors // 8),
+            per_caller=min(limits.max_caller_connections, descriptors // 8),
             in_all=in_all,
             for_user=in_all,
         )
@@ -109,7 +122,8 @@ class Connections:
         if number in self._unauthenticated:
             self._unauthenticated[number].end = end
             return
-        deadline = asyncio.get_running_loop().call_later(AUTH_TIMEOUT, self._expire, number)
+        loop = asyncio.get_running_loop()
+        deadline = loop.call_later(self.limits.auth_timeout, self._expire, number)
         self._unauthenticated[number] = _Unauthenticated(end, deadline)
         if len(self._unauthenticated) > self._max_unauthenticated:
             _, oldest = self._unauthenticated.popitem(last=False)
@@ -118,7 +132,7 @@ class Connections:
 
     def _expire(self, number: int) -> None:
         expired = self._unauthenticated.pop(number)
-        reason = f"no request with a valid token came within {AUTH_TIMEOUT:g} s"
+        reason = f"no request with a valid token came within {self.limits.auth_timeout:g} s"
         expired.end(HTTPStatus.REQUEST_TIMEOUT, reason)
 
     def forget(self, number: int) -> None:
@@ -142,7 +156,7 @@ class Connections:
     def abort_soon(self, number: int, transport: asyncio.Transport) -> None:
         """Abort a connection in a second, unless the gate admits its request before."""
         loop = asyncio.get_running_loop()
-        self._aborts[number] = loop.call_later(CLOSE_TIMEOUT, transport.abort)
+        self._aborts[number] = loop.call_later(self.limits.close_timeout, transport.abort)
 
 
 @dataclass
@@ -156,6 +170,6 @@ class _Unauthenticated:
 def _count_descriptors() -> int:
     """Return the number of files and sockets that this process may open."""
     if resource is None:
-        return 4 * MAX_UNAUTHENTICATED
+        return 4 * ConnectionLimits.max_unauthenticated
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return 4 * MAX_UNAUTHENTICATED if limit == resource.RLIM_INFINITY else limit
+    return 4 * ConnectionLimits.max_unauthenticated if limit == resource.RLIM_INFINITY else limit

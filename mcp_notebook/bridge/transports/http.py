@@ -20,7 +20,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.gate import Authenticator, Gate
-from mcp_notebook.bridge.access.refusals import RefusalLog
 from mcp_notebook.bridge.transports.connections import Connections
 from mcp_notebook.bridge.transports.endpoint import PATH
 from mcp_notebook.bridge.transports.health_check import answer_health
@@ -118,7 +117,7 @@ async def serve_http(  # noqa: PLR0913 - each belongs to another part
     settings: Settings,
     authenticators: Sequence[Authenticator],
     stop: anyio.Event,
-    refusals: RefusalLog,
+    connections: Connections,
     publish: Callable[[ASGIApp], ASGIApp] = lambda app: app,
 ) -> None:
     """Serve an application behind the gate until `stop` is set.
@@ -129,16 +128,15 @@ async def serve_http(  # noqa: PLR0913 - each belongs to another part
         settings: The address, the gate's hosts and origins, and the certificate.
         authenticators: Find the callers of bearer tokens.
         stop: When set, the endpoint closes.
-        refusals: The log of refused requests.
+        connections: Those of the endpoint, and its log of refused requests.
         publish: Adds public pages, which need no token.
     """
-    connections = Connections(refusals)
     gate = Gate(
         app,
         authenticators=authenticators,
         host=settings.host,
         allowed_hosts=settings.allowed_hosts,
-        refusals=refusals,
+        refusals=connections.refusals,
         on_admission=connections.admit,
     )
     config = _configure(answer_health(publish(gate)), settings)

@@ -30,7 +30,7 @@ decides when to stop. Every event is a callback of the parser, except `ParserEve
 5. The request ends, and the next one may begin.
 
 After a refusal nothing more is read (9.6). A complete request is still answered; the connection
-closes when the answer is written, and is aborted after `connections.CLOSE_TIMEOUT`.
+closes when the answer is written, and is aborted after `ConnectionLimits.close_timeout`.
 """
 
 import asyncio
@@ -57,11 +57,6 @@ MAX_HEAD = 2**16
 """Bytes of a request's head, or of chunk extensions and trailers in a row."""
 MAX_HEADERS = 256
 """Header fields of a request."""
-PROGRESS_TIMEOUT = 60.0
-"""Seconds within which a request must be complete or have progressed by `MIN_PROGRESS`, and within
-which a client must read something of a waiting answer."""
-MIN_PROGRESS = 2**19
-"""Bytes of a request that give it another `PROGRESS_TIMEOUT`."""
 _DISCONNECT_TURNS = 3
 """Turns of the event loop after which the disconnect of a client that closed its connection right
 after its request is known: read the request, read the end, close the connection."""
@@ -134,6 +129,7 @@ class HttpConnection(HttpToolsProtocol):
         self._is_lost = False
         self.all_connections = connections
         """Those of the endpoint; uvicorn has another `connections`."""
+        self._limits = connections.limits
         self._state = ReaderState.BETWEEN
         self._last_progress: ParserEvent | None = None
         """The last event of `_PROGRESS` in the current data; None: there was none."""
@@ -152,7 +148,7 @@ class HttpConnection(HttpToolsProtocol):
         """Status and reason of the refusal if the parser fails."""
 
     def end(self, status: HTTPStatus, reason: str) -> None:
-        """Refuse what is being received, and close within `CLOSE_TIMEOUT`."""
+        """Refuse what is being received, and close within `close_timeout`."""
         self.all_connections.abort_soon(self.number, self.transport)
         self._refuse(status, reason)
 
@@ -181,11 +177,12 @@ class HttpConnection(HttpToolsProtocol):
         self.transport.close()
 
     def _start_request_timer(self) -> None:
-        """Give an incomplete request another `PROGRESS_TIMEOUT`."""
+        """Give an incomplete request another `progress_timeout`."""
         self._received = 0
         self._since = self.loop.time()
         if self._request_timer is None:
-            self._request_timer = self.loop.call_later(PROGRESS_TIMEOUT, self._check_request)
+            seconds = self._limits.progress_timeout
+            self._request_timer = self.loop.call_later(seconds, self._check_request)
 
     def _check_request(self) -> None:
         self._request_timer = None
@@ -194,17 +191,18 @@ class HttpConnection(HttpToolsProtocol):
             self._since = None  # no request began after it; uvicorn closes idle connections
         if self._since is None:
             return
-        left = self._since + PROGRESS_TIMEOUT - self.loop.time()
+        left = self._since + self._limits.progress_timeout - self.loop.time()
         if left > 0:
             self._request_timer = self.loop.call_later(left, self._check_request)
-        elif self._received >= MIN_PROGRESS or self.flow.read_paused:
+        elif self._received >= self._limits.min_progress or self.flow.read_paused:
             self._start_request_timer()
         else:
             self.end(HTTPStatus.REQUEST_TIMEOUT, "it arrives too slowly")
 
     def _start_answer_timer(self, before: int) -> None:
-        """Give a client `PROGRESS_TIMEOUT` to read some of the waiting bytes."""
-        self._answer_timer = self.loop.call_later(PROGRESS_TIMEOUT, self._check_answer, before)
+        """Give a client `progress_timeout` to read some of the waiting bytes."""
+        seconds = self._limits.progress_timeout
+        self._answer_timer = self.loop.call_later(seconds, self._check_answer, before)
 
     def _count_waiting(self) -> int:
         """Return the number of bytes that wait for the client, here and in the system's buffer.
@@ -286,7 +284,7 @@ class HttpConnection(HttpToolsProtocol):
         # 1. Parse; the callbacks below advance the state.
         self._last_progress = None
         super().data_received(data)
-        # 2. Time: an incomplete request has `PROGRESS_TIMEOUT` for each `MIN_PROGRESS` bytes.
+        # 2. Time: an incomplete request has `progress_timeout` for each `min_progress` bytes.
         if self._last_progress is ParserEvent.END:
             self._since = None
         elif self._since is None:

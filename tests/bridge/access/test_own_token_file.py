@@ -8,7 +8,6 @@ import pytest
 from bridges import NEEDS_TWO_USERS, TOKEN, bridge
 from live import kernel_env
 
-from mcp_notebook.bridge.access import own_token_file
 from mcp_notebook.bridge.access.own_token_file import read_token, renew_token
 from mcp_notebook.errors import SettingsError
 from mcp_notebook.settings.private_files import write_private
@@ -220,12 +219,12 @@ def test_a_token_may_come_out_of_a_pipe_of_the_shell(home):
 
 
 @DESCRIPTORS
-def test_an_unwritten_pipe_of_the_shell_is_not_waited_for_forever(home, monkeypatch):
-    monkeypatch.setattr(own_token_file, "PATIENCE", 0.05, raising=False)
+def test_an_unwritten_pipe_of_the_shell_is_not_waited_for_forever(home):
     reader, writer = os.pipe()
+    settings = Settings(home=home / "state", token_file=Path(f"/dev/fd/{reader}"))
     try:
         with pytest.raises(SettingsError, match="nothing more came out of the pipe"):
-            read_token(Settings(home=home / "state", token_file=Path(f"/dev/fd/{reader}")))
+            read_token(settings, patience=0.05)
     finally:
         os.close(reader)
         os.close(writer)

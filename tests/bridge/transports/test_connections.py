@@ -24,6 +24,7 @@ from mcp_notebook.bridge.access.gate import GUESTS_AT_ONCE, Gate
 from mcp_notebook.bridge.access.token_check import NamedTokens, OwnToken
 from mcp_notebook.bridge.access.token_store import TokenStore
 from mcp_notebook.bridge.transports import connections, http_connection
+from mcp_notebook.bridge.transports.connections import ConnectionLimits
 from mcp_notebook.bridge.transports.http_connection import (
     MAX_HEAD,
     MAX_HEADERS,
@@ -229,9 +230,8 @@ def test_a_client_with_the_token_is_served_among_half_open_connections(running, 
 
 
 @pytest.mark.anyio
-async def test_the_oldest_connection_without_the_token_makes_room(home, monkeypatch):
-    monkeypatch.setattr(connections, "MAX_UNAUTHENTICATED", 2)
-    async with served(home) as here:
+async def test_the_oldest_connection_without_the_token_makes_room(home):
+    async with served(home, connections=ConnectionLimits(max_unauthenticated=2)) as here:
         _, stream = await here.open_stream()
         silent, begun, newer, newest = [_connect(here.url) for _ in range(4)]
         with stream, silent, begun, newer, newest:
@@ -273,14 +273,10 @@ class _Slow(OwnToken):
 
 
 @pytest.mark.anyio
-async def test_a_connection_that_makes_room_while_its_token_is_looked_at_is_not_cut_off_later(
-    home, monkeypatch
-):
-    monkeypatch.setattr(connections, "MAX_UNAUTHENTICATED", 1)
-    slow = _Slow()
-    async with served(home, authenticators=[slow]) as here:
+async def test_a_connection_that_makes_room_while_its_token_is_looked_at_is_not_cut_off_later(home):
+    slow, limits = _Slow(), ConnectionLimits(max_unauthenticated=1, close_timeout=0.2)
+    async with served(home, authenticators=[slow], connections=limits) as here:
         session = await here.open_session()
-        monkeypatch.setattr(connections, "CLOSE_TIMEOUT", 0.2)
 
         async def begin_stream():
             slow.stop()
@@ -598,18 +594,17 @@ def made(monkeypatch):
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("way", ["a head", "a blank line", "a body", "a body in chunks"])
-async def test_a_request_that_does_not_come_whole_ends_its_connection(home, monkeypatch, way):
-    monkeypatch.setattr(http_connection, "PROGRESS_TIMEOUT", 0.1)
-    async with served(home) as here:
+async def test_a_request_that_does_not_come_whole_ends_its_connection(home, way):
+    async with served(home, connections=ConnectionLimits(progress_timeout=0.1)) as here:
         with await anyio.to_thread.run_sync(Guest(here.url, TOKEN).hold, way) as client:
             said = await anyio.to_thread.run_sync(_read, client)
     assert said.startswith(b"" if way == "a blank line" else b"HTTP/1.1 408 ")
 
 
 @pytest.mark.anyio
-async def test_a_body_may_take_long_while_enough_of_it_comes(home, made, monkeypatch):
-    monkeypatch.setattr(http_connection, "MIN_PROGRESS", 10)
-    async with served(home) as here:
+async def test_a_body_may_take_long_while_enough_of_it_comes(home, made):
+    limits = ConnectionLimits(min_progress=10)
+    async with served(home, connections=limits) as here:
         with here.connect("POST /mcp HTTP/1.1", WHOLE[:-1], length=len(WHOLE) + 30) as client:
             while not made or made[0]._since is None:
                 await anyio.lowlevel.checkpoint()
@@ -617,10 +612,10 @@ async def test_a_body_may_take_long_while_enough_of_it_comes(home, made, monkeyp
                 client.sendall(b" " * 10)
                 while made[0]._received < 10:
                     await anyio.lowlevel.checkpoint()
-                made[0]._since -= http_connection.PROGRESS_TIMEOUT  # as if its time were over
+                made[0]._since -= limits.progress_timeout  # as if its time were over
                 made[0]._check_request()
                 assert not made[0].transport.is_closing()
-            made[0]._since -= http_connection.PROGRESS_TIMEOUT
+            made[0]._since -= limits.progress_timeout
             made[0]._check_request()
             said = await anyio.to_thread.run_sync(_read, client)
     assert said.startswith(b"HTTP/1.1 408 ")
@@ -628,10 +623,10 @@ async def test_a_body_may_take_long_while_enough_of_it_comes(home, made, monkeyp
 
 @pytest.mark.slow
 @pytest.mark.anyio
-async def test_a_client_that_takes_nothing_of_its_answer_is_cut_off(home, made, monkeypatch):
-    monkeypatch.setattr(http_connection, "PROGRESS_TIMEOUT", 0.2)
-    size = 2**25
-    async with served(home, schema={"type": "object", "description": "x" * size}) as here:
+async def test_a_client_that_takes_nothing_of_its_answer_is_cut_off(home, made):
+    size, limits = 2**25, ConnectionLimits(progress_timeout=0.2)
+    schema = {"type": "object", "description": "x" * size}
+    async with served(home, schema=schema, connections=limits) as here:
         request, headers = modern({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
         head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         body = json.dumps(request).encode()
@@ -645,11 +640,11 @@ async def test_a_client_that_takes_nothing_of_its_answer_is_cut_off(home, made, 
 @pytest.mark.anyio
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="its sockets do not say what they hold")
-async def test_a_client_that_takes_its_answer_slowly_gets_the_whole(home, monkeypatch):
+async def test_a_client_that_takes_its_answer_slowly_gets_the_whole(home):
     """Also while what it takes is less than the systems' buffers, which empty by megabytes."""
-    monkeypatch.setattr(http_connection, "PROGRESS_TIMEOUT", 0.25)
-    size = 2**24
-    async with served(home, schema={"type": "object", "description": "x" * size}) as here:
+    size, limits = 2**24, ConnectionLimits(progress_timeout=0.25)
+    schema = {"type": "object", "description": "x" * size}
+    async with served(home, schema=schema, connections=limits) as here:
         request, headers = modern({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
         head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
 
@@ -665,10 +660,8 @@ async def test_a_client_that_takes_its_answer_slowly_gets_the_whole(home, monkey
             assert await anyio.to_thread.run_sync(read_slowly, client) > size
 
 
-@pytest.fixture
-def hurried(monkeypatch):
-    """Let strangers have a tenth of a second."""
-    monkeypatch.setattr(connections, "AUTH_TIMEOUT", 0.1)
+HURRIED = ConnectionLimits(auth_timeout=0.1)
+"""For strangers."""
 
 
 def _drip(url):
@@ -689,16 +682,16 @@ def _drip(url):
 
 
 @pytest.mark.anyio
-async def test_a_head_that_comes_slowly_is_refused_in_time(home, hurried, caplog):
-    async with served(home) as here:
+async def test_a_head_that_comes_slowly_is_refused_in_time(home, caplog):
+    async with served(home, connections=HURRIED) as here:
         said = await anyio.to_thread.run_sync(_drip, here.url, abandon_on_cancel=True)
     assert said.startswith(b"HTTP/1.1 408 ")
     assert caplog.messages[-1].endswith("no request with a valid token came within 0.1 s")
 
 
 @pytest.mark.anyio
-async def test_a_connection_that_never_says_a_word_ends_without_one(home, hurried, caplog):
-    async with served(home) as here:
+async def test_a_connection_that_never_says_a_word_ends_without_one(home, caplog):
+    async with served(home, connections=HURRIED) as here:
         with _connect(here.url) as silent:
             assert await anyio.to_thread.run_sync(_read, silent) == b""
     assert not caplog.messages
@@ -706,8 +699,8 @@ async def test_a_connection_that_never_says_a_word_ends_without_one(home, hurrie
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("request_", [HEAD + b"\r\n", HEAD + b"Content-Length: 9\r\n\r\n"])
-async def test_a_refused_request_does_not_keep_its_connection(home, hurried, request_):
-    async with served(home) as here:
+async def test_a_refused_request_does_not_keep_its_connection(home, request_):
+    async with served(home, connections=HURRIED) as here:
         with _connect(here.url) as refused:
             refused.sendall(request_)
             said = await anyio.to_thread.run_sync(_read, refused)
@@ -715,11 +708,10 @@ async def test_a_refused_request_does_not_keep_its_connection(home, hurried, req
 
 
 @pytest.mark.anyio
-async def test_a_client_that_has_shown_the_token_may_take_its_time(home, monkeypatch):
+async def test_a_client_that_has_shown_the_token_may_take_its_time(home):
     """An open stream and a body that comes slowly outlast a stranger who came after them."""
-    async with served(home) as here:
+    async with served(home, connections=ConnectionLimits(auth_timeout=0.5)) as here:
         _, stream = await here.open_stream()
-        monkeypatch.setattr(connections, "AUTH_TIMEOUT", 0.1)
         with stream:
             client = await _begin_body(here)
             with client, _connect(here.url) as stranger:

@@ -65,19 +65,17 @@ def test_what_a_call_has_declared_is_told_before_its_result(listening, echo):
         assert text_of(result) == "declared"
 
 
-def test_in_place_of_a_result_that_is_too_large_comes_what_can_be_done(
-    listening, echo, monkeypatch
-):
+def test_in_place_of_a_result_that_is_too_large_comes_what_can_be_done(listening, echo):
     _, record, _ = listening
     with Link(record) as link:
-        monkeypatch.setattr(frames, "MAX_HEADER", 1_000)
         link.start("never")
         assert text_of(link.call("echo")) == "echo {}"  # so that the other one has begun, too
-        echo.reply(Result([Text("x" * 1_000)]))
+        echo.reply(Result([Text("x" * frames.MAX_HEADER)]))
         result = link.receive()
         assert result.is_error
         assert re.search(
-            r"too large to be sent: .* 1,\d\d\d bytes, and the limit is 1,000\b.* as a file .* "
+            r"too large to be sent: .* 67,\d{3},\d{3} bytes, and the limit is 67,108,864\b.* as a "
+            r"file .* "
             r"`max_result_chars`",
             text_of(result),
         )

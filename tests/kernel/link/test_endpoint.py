@@ -66,10 +66,9 @@ def test_a_change_waits_for_others_that_follow_but_not_for_long(listening, monke
         assert link.receive() == messages.Tools(tools=[])
 
 
-def test_a_list_that_cannot_be_sent_costs_no_call_its_result(listening, monkeypatch):
+def test_a_list_that_cannot_be_sent_costs_no_call_its_result(listening):
     endpoint, record, echo = listening
     with Link(record) as link:
-        monkeypatch.setattr(frames, "MAX_HEADER", 10_000)
         large = "x" * frames.MAX_HEADER
         echo.tools = [messages.ToolInfo(name="a", description=large, input_schema={})]
         endpoint.announce_tools()

@@ -53,12 +53,13 @@ class SignedTokens(TokenVerifier):
     Args:
         issuer: The expected ``iss`` claim.
         audience: The expected ``aud`` claim.
+        fetch_limit: Seconds to fetch the issuer's metadata, or its keys.
     """
 
-    def __init__(self, issuer: str, audience: str) -> None:
+    def __init__(self, issuer: str, audience: str, *, fetch_limit: float = FETCH_LIMIT) -> None:
         self._issuer = issuer
         self._audience = audience
-        self._keys = _IssuerKeys(issuer)
+        self._keys = _IssuerKeys(issuer, fetch_limit)
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """Return the content of a token that the issuer signed for this endpoint, else None.
@@ -104,10 +105,12 @@ class _IssuerKeys:
 
     Args:
         issuer: The issuer's URL.
+        fetch_limit: As for `SignedTokens`.
     """
 
-    def __init__(self, issuer: str) -> None:
+    def __init__(self, issuer: str, fetch_limit: float) -> None:
         self._issuer = issuer
+        self._fetch_limit = fetch_limit
         self._keys: Mapping[str, jwt.PyJWK] = {}
         self._fetched_at = -KEYS_LIFESPAN
         self._failed_at = -FAILURE_PAUSE
@@ -140,11 +143,11 @@ class _IssuerKeys:
         if time.monotonic() - self._failed_at < FAILURE_PAUSE:
             raise IssuerUnreachable(self._issuer, self._failure)
         try:
-            async with open_http_client(timeout=FETCH_LIMIT) as http:
+            async with open_http_client(timeout=self._fetch_limit) as http:
                 address = await self._find_keys(http)
-                keys = jwt.PyJWKSet.from_dict(await _get_object(http, address))
+                keys = jwt.PyJWKSet.from_dict(await self._get_object(http, address))
         except (*_FETCH_ERRORS, jwt.PyJWTError) as error:
-            self._failure, self._failed_at = _describe(error), time.monotonic()
+            self._failure, self._failed_at = self._describe(error), time.monotonic()
             raise IssuerUnreachable(self._issuer, self._failure) from None
         self._fetched_at = time.monotonic()
         self._keys = {
@@ -169,7 +172,7 @@ class _IssuerKeys:
         problems = []
         for address in addresses:
             try:
-                metadata = await _get_object(http, address)
+                metadata = await self._get_object(http, address)
                 if metadata["issuer"] != self._issuer:
                     problems.append(f"{address} is the metadata of {metadata['issuer']!r}")
                     continue
@@ -178,27 +181,25 @@ class _IssuerKeys:
                     return keys
                 problems.append(f"{address} has its keys at an address without https://")
             except _FETCH_ERRORS as error:
-                problems.append(f"{address}: {_describe(error)}")
+                problems.append(f"{address}: {self._describe(error)}")
         raise ValueError("; ".join(problems))
+
+    async def _get_object(self, http: httpx2.AsyncClient, url: str) -> dict[str, Any]:
+        """Return the JSON object at a URL, without following redirects."""
+        with anyio.fail_after(self._fetch_limit):  # httpx2's limit is for each piece of an answer
+            answer = await http.get(url)
+        content = answer.raise_for_status().json()
+        if not isinstance(content, dict):
+            raise ValueError(f"{url} is not a JSON object")  # noqa: TRY004 - as for other content
+        return content
+
+    def _describe(self, error: Exception) -> str:
+        if isinstance(error, TimeoutError):
+            return f"no answer within {self._fetch_limit:g} seconds"
+        return str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
 
 
 _FETCH_ERRORS = (httpx2.HTTPError, httpx2.InvalidURL, RemoteError, OSError, ValueError, LookupError)
-
-
-async def _get_object(http: httpx2.AsyncClient, url: str) -> dict[str, Any]:
-    """Return the JSON object at a URL, without following redirects."""
-    with anyio.fail_after(FETCH_LIMIT):  # httpx2's limit is for each piece of an answer
-        answer = await http.get(url)
-    content = answer.raise_for_status().json()
-    if not isinstance(content, dict):
-        raise ValueError(f"{url} is not a JSON object")  # noqa: TRY004 - as for other content
-    return content
-
-
-def _describe(error: Exception) -> str:
-    if isinstance(error, TimeoutError):
-        return f"no answer within {FETCH_LIMIT:g} seconds"
-    return str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
 
 
 def _is_access_token(header: Mapping[str, Any], claims: Mapping[str, Any]) -> bool:

@@ -37,10 +37,12 @@ class LateResults:
 
     Args:
         finder: Finds tasks in the kernels.
+        wait_limit: Seconds that one call waits for a result.
     """
 
-    def __init__(self, finder: TaskFinder) -> None:
+    def __init__(self, finder: TaskFinder, *, wait_limit: float = meta_tools.RESULT_WAIT) -> None:
         self._finder = finder
+        self._wait_limit = wait_limit
 
     def announce(self, owner: str, task: messages.TaskInfo) -> Result:
         """Return the answer to a call that has become a task of this owner: a handle."""
@@ -55,7 +57,7 @@ class LateResults:
         responses: Mapping[str, Any],
         listener: Listener,
     ) -> Result | types.InputRequiredResult:
-        """Return a call's result, or how far it is after `meta_tools.RESULT_WAIT`.
+        """Return a call's result, or how far it is after `wait_limit`.
 
         Args:
             request: The request.
@@ -82,14 +84,14 @@ class LateResults:
         listener: Listener,
     ) -> Result | types.InputRequiredResult:
         owner, loop = request.caller.owns, asyncio.get_running_loop()
-        end = loop.time() + meta_tools.RESULT_WAIT
+        end = loop.time() + self._wait_limit
         task = await self._ask(owner, handle, None)
         while task.result is None:
             if task.info.questions and request.can_elicit:
                 asked = await self._answer(request, task, responses)
                 if asked is not None:
                     return asked
-                responses, end = {}, loop.time() + meta_tools.RESULT_WAIT
+                responses, end = {}, loop.time() + self._wait_limit
             elif listener.progress is not None and task.info.latest is not None:
                 await listener.progress(task.info.latest)
             with anyio.move_on_after(end - loop.time()) as scope:

@@ -160,13 +160,22 @@ async def _follow_and_elicit(
 
 
 async def ask_user(
-    request: ClientRequest, question: messages.Ask | messages.TaskQuestion
+    request: ClientRequest,
+    question: messages.Ask | messages.TaskQuestion,
+    *,
+    answer_limit: float = ANSWER_LIMIT,
 ) -> types.ElicitResult | str:
-    """Send the client a request; return its answer, or the reason why there is none."""
+    """Send the client a request; return its answer, or the reason why there is none.
+
+    Args:
+        request: The request of the call.
+        question: What the client's user is asked.
+        answer_limit: Seconds that the user has to answer.
+    """
     if not request.can_elicit:  # the kernel was told so
         return _NOT_DECLARED
     try:
-        with anyio.fail_after(ANSWER_LIMIT):
+        with anyio.fail_after(answer_limit):
             return await request.channel.ask(make_form(question))
     except TimeoutError:
         return NO_ANSWER
@@ -203,9 +212,14 @@ class _Parked:
 
 
 class ParkedCalls:
-    """The parked calls of one bridge; belongs to its event loop."""
+    """The parked calls of one bridge; belongs to its event loop.
 
-    def __init__(self) -> None:
+    Args:
+        answer_limit: Seconds until a parked call is cancelled.
+    """
+
+    def __init__(self, *, answer_limit: float = ANSWER_LIMIT) -> None:
+        self._answer_limit = answer_limit
         self._parked: dict[str, _Parked] = {}
         self._shares = Shares("open questions", per_caller=MAX_CALLER_PARKED, in_all=MAX_PARKED)
 
@@ -230,7 +244,7 @@ class ParkedCalls:
         if lack is not None:
             raise CallError(f"The question cannot be asked. {lack}")
         state = secrets.token_urlsafe(32)
-        expiry = asyncio.get_running_loop().call_later(ANSWER_LIMIT, self._expire, state)
+        expiry = asyncio.get_running_loop().call_later(self._answer_limit, self._expire, state)
         request = _serialize_request(caller, name, arguments)
         self._parked[state] = _Parked(call, caller, request, expiry)
         self._shares.add(caller)

@@ -49,12 +49,6 @@ from mcp_notebook.wire import messages
 
 KEY = f"{meta_keys.PREFIX}consent"
 """The key of the question among a call's input requests."""
-MAX_OPEN = 16
-"""Maximum number of open questions of all clients, except those that a repeated call answers."""
-MAX_CALLER_OPEN = 8
-"""Maximum number of open questions of one caller, so that other callers can ask theirs."""
-TELL_EVERY = 10.0
-"""Seconds between progress notifications; some clients give up after a minute without one."""
 MAX_GRANTS = 256
 """Maximum number of grants without a connection; the oldest expire."""
 ALLOW, ALLOW_SESSION, ALLOW_HOUR, DENY = (
@@ -76,7 +70,7 @@ class Consent:
     """The gate that asks people for their consent; one per bridge.
 
     Args:
-        policy: Which calls need it.
+        policy: Which calls need it, and the limits of its questions.
         links: The links to the notebooks, which ask if the client cannot show forms.
         tools: The tools, as callers see them.
     """
@@ -88,7 +82,9 @@ class Consent:
         self._grants = Grants()
         self._states = AnswerStates()
         self._waiting: set[anyio.CancelScope] = set()
-        self._open = Shares("open questions", per_caller=MAX_CALLER_OPEN, in_all=MAX_OPEN)
+        self._open = Shares(
+            "open questions", per_caller=policy.max_caller_open, in_all=policy.max_open
+        )
         self._is_closed = False
 
     def close(self) -> None:
@@ -203,7 +199,7 @@ class Consent:
             self._waiting.add(scope)
             try:
                 message = f"a person is being asked{where} whether the call may run; time to answer"
-                return await _tell_while(call.listener, message, self._policy.timeout, ask)
+                return await _tell_while(call.listener, message, self._policy, ask)
             finally:
                 self._waiting.discard(scope)
         if self._is_closed:
@@ -253,26 +249,26 @@ class Grants:
 
 
 async def _tell_while(
-    listener: Listener, message: str, seconds: float, ask: Callable[[], Awaitable[Decision]]
+    listener: Listener, message: str, policy: ConsentPolicy, ask: Callable[[], Awaitable[Decision]]
 ) -> Decision:
     """Wait for an answer, and send the client progress in the meantime.
 
     Args:
         listener: The call's client.
         message: What is being waited for; the time that is left is added.
-        seconds: The time limit of the wait, for the client.
+        policy: The time limit of the wait, for the client, and how often it is told.
         ask: Returns the answer.
     """
     send = listener.progress
     if send is None:
         return await ask()
-    end = time.monotonic() + seconds
+    end = time.monotonic() + policy.timeout
 
     async def tell() -> None:
         while True:
             left = format_seconds(max(end - time.monotonic(), 0))
             await send(messages.Progress(id=0, message=f"{message}: {left}"))
-            await anyio.sleep(TELL_EVERY)
+            await anyio.sleep(policy.tell_every)
 
     outcome: Decision | CallError
     # A task group would wrap the error in an exception group.

@@ -24,12 +24,19 @@ _ENDINGS = {
 
 @dataclass(frozen=True, kw_only=True)
 class ConsentPolicy:
-    """Which calls need a person's consent, and how long they wait for it."""
+    """Which calls need a person's consent, how long they wait for it, and how many may wait."""
 
     confirm_destructive: bool = False
     """Whether all potentially destructive tools need it, not only those with ``confirm``."""
     timeout: float = 600.0
     """Seconds that a person has to answer. No answer counts as a no."""
+    tell_every: float = 10.0
+    """Seconds between progress notifications; some clients give up after a minute without one."""
+    max_open: int = 16
+    """Maximum number of open questions of all clients, except those that a repeated call
+    answers."""
+    max_caller_open: int = 8
+    """Maximum number of open questions of one caller, so that other callers can ask theirs."""
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:

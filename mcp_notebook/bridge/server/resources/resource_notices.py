@@ -30,10 +30,19 @@ class ResourceNotices:
 
     Args:
         changes: Knows the clients.
+        delay: Seconds within which several changes become one notice.
+        interval: Seconds between two notices.
     """
 
-    def __init__(self, changes: ChangeNotices) -> None:
+    def __init__(
+        self,
+        changes: ChangeNotices,
+        *,
+        delay: float = NOTICE_DELAY,
+        interval: float = NOTICE_INTERVAL,
+    ) -> None:
         self._changes = changes
+        self._delay, self._interval = delay, interval
         self._change = anyio.Event()
         self._callers: set[str] = set()
         """Those whom the change concerns, besides callers who see all resources."""
@@ -68,11 +77,11 @@ class ResourceNotices:
         """Notify all clients, once for each burst of changes; runs forever."""
         while True:
             await self._change.wait()
-            await anyio.sleep(NOTICE_DELAY)
+            await anyio.sleep(self._delay)
             self._change = anyio.Event()
             callers, self._callers = self._callers, set()
             await self._changes.broadcast("resources", partial(_is_concerned, callers))
-            await anyio.sleep(NOTICE_INTERVAL)
+            await anyio.sleep(self._interval)
 
 
 def _is_concerned(callers: Collection[str], caller: Caller) -> bool:

@@ -54,9 +54,11 @@ class _Visitor:
         self.requests -= 1
         self.last_seen = time.monotonic()
 
-    def find_rest(self, now: float) -> float:
+    def find_rest(self, remembered: float) -> float:
         """Return the seconds for which it still counts without a further request."""
-        return float("inf") if self.stays or self.requests else self.last_seen + REMEMBERED - now
+        if self.stays or self.requests:
+            return float("inf")
+        return self.last_seen + remembered - time.monotonic()
 
 
 class ConnectedClients:
@@ -65,13 +67,17 @@ class ConnectedClients:
     Args:
         default_caller: The caller if the transport does not name one.
         on_change: Called with the number of clients of each program after a change.
+        remembered: Seconds that a client without a session counts after its last request.
     """
 
     def __init__(
         self,
         default_caller: Caller,
         on_change: Callable[[Sequence[messages.ClientCount]], None],
+        *,
+        remembered: float = REMEMBERED,
     ) -> None:
+        self._remembered = remembered
         self._default_caller = default_caller
         self._on_change = on_change
         self._sessions: dict[ClientSession, messages.ClientInfo] = {}
@@ -113,9 +119,8 @@ class ConnectedClients:
         """Report changes, once for each burst; runs forever."""
         before: Sequence[messages.ClientCount] = ()
         while True:
-            now = time.monotonic()
-            rests = [visitor.find_rest(now) for visitor in self._visitors.values()]
-            with anyio.move_on_after(min([REMEMBERED, *(rest for rest in rests if rest > 0)])):
+            rests = [visitor.find_rest(self._remembered) for visitor in self._visitors.values()]
+            with anyio.move_on_after(min(rest for rest in [self._remembered, *rests] if rest > 0)):
                 await self._change.wait()
             await anyio.sleep(SETTLING)
             self._change = anyio.Event()
@@ -137,9 +142,8 @@ class ConnectedClients:
         return visitor
 
     def _forget_visitors(self) -> None:
-        now = time.monotonic()
         for key, visitor in tuple(self._visitors.items()):
-            if visitor.find_rest(now) <= 0:
+            if visitor.find_rest(self._remembered) <= 0:
                 del self._visitors[key]
 
     def _count(self) -> list[messages.ClientCount]:

@@ -13,7 +13,12 @@ from mcp_notebook.bridge.access.caller import OWNER, Caller
 from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, RunningCall
 from mcp_notebook.bridge.server.calls import tool_questions
 from mcp_notebook.bridge.server.calls.gates import CallParams
-from mcp_notebook.bridge.server.calls.tool_questions import NO_ANSWER, ParkedCalls, ToolQuestions
+from mcp_notebook.bridge.server.calls.tool_questions import (
+    NO_ANSWER,
+    ParkedCalls,
+    ToolQuestions,
+    ask_user,
+)
 from mcp_notebook.bridge.server.sessions.client_profile import profile_from_sdk
 from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
 from mcp_notebook.bridge.server.sessions.protocol_error import ProtocolError
@@ -145,15 +150,10 @@ async def test_a_cancelled_call_is_stopped_before_its_question_is_withdrawn():
     assert len(sent) == 1
 
 
-async def test_a_question_that_is_never_answered_ends_by_its_limit(monkeypatch):
-    monkeypatch.setattr(tool_questions, "ANSWER_LIMIT", 0.0)
-    sent = []
-    asked = request("2025-11-25", {}, NOTHING)
+async def test_a_question_that_is_never_answered_ends_by_its_limit():
     with anyio.fail_after(30):
-        result = await ToolQuestions().follow(asked, PARAMS, call_that_ends(sent), NO_LISTENER)
-    assert result == Result((Text("done"),))
-    (answer,) = sent
-    assert (answer.question, answer.error) == (1, NO_ANSWER)
+        answer = await ask_user(request("2025-11-25", {}, NOTHING), QUESTION, answer_limit=0)
+    assert answer == NO_ANSWER == "Nobody answered the tool's question within 10 minutes."
 
 
 async def test_a_question_that_is_taken_back_is_closed_at_the_client_while_the_call_goes_on():
@@ -250,20 +250,18 @@ async def test_each_state_is_another_one(call):
     assert all(len(state) >= 40 for state in states)
 
 
-async def test_a_call_whose_client_does_not_come_back_is_cancelled(monkeypatch):
-    monkeypatch.setattr(tool_questions, "ANSWER_LIMIT", 0)
+async def test_a_call_whose_client_does_not_come_back_is_cancelled():
     sent, told = [], anyio.Event()
 
     def send(message):
         sent.append(message)
         told.set()
 
-    parked = ParkedCalls()
+    parked = ParkedCalls(answer_limit=0)
     state = parked.park(RunningCall(1, send), ME, "top", {})
     with anyio.fail_after(60):
         await told.wait()
-    assert sent == [messages.Cancel(id=1, reason=tool_questions.NO_ANSWER)]
-    assert tool_questions.NO_ANSWER == "Nobody answered the tool's question within 10 minutes."
+    assert sent == [messages.Cancel(id=1, reason=NO_ANSWER)]
     with pytest.raises(UnknownState):
         parked.take(state, ME, "top", {})
     assert len(parked) == 0

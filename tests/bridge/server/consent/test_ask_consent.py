@@ -323,26 +323,25 @@ async def test_a_bridge_that_stops_answers_the_calls_that_wait_for_consent(kerne
 
 @pytest.mark.parametrize(
     ("limit", "whose"),
-    [("MAX_OPEN", "all callers together can"), ("MAX_CALLER_OPEN", "one caller can")],
+    [("max_open", "all callers together can"), ("max_caller_open", "one caller can")],
 )
-async def test_open_questions_are_limited(kernel, monkeypatch, limit, whose):
-    monkeypatch.setattr(ask_consent, limit, 1)
+async def test_open_questions_are_limited(kernel, limit, whose):
     seen = []
 
     async def ask_on():
         seen.append(await client.call_tool("drop", {"year": 14}))
         return {"answer": ALLOW}
 
-    async with connected(kernel, "legacy", User(ask_on)) as client:
+    policy = ConsentPolicy(**{limit: 1})
+    async with connected(kernel, "legacy", User(ask_on), consent=policy) as client:
         result = await client.call_tool("drop", {"year": 13})
     assert text_of(result) == "dropped 13"
     assert f"Too many open questions: {whose} have 1 at a time." in text_of(seen[0])
     assert await has_run(kernel, 13)
 
 
-async def test_a_client_is_told_again_and_again_that_its_call_waits(kernel, monkeypatch):
+async def test_a_client_is_told_again_and_again_that_its_call_waits(kernel):
     """Some clients give a call up after a minute in which they hear nothing."""
-    monkeypatch.setattr(ask_consent, "TELL_EVERY", 0.01)
     told, has_heard = [], anyio.Event()
 
     async def hear(_done, _total, message):
@@ -354,7 +353,8 @@ async def test_a_client_is_told_again_and_again_that_its_call_waits(kernel, monk
         await has_heard.wait()
         return {"answer": ALLOW}
 
-    async with connected(kernel, "legacy", User(agree)) as client:
+    policy = ConsentPolicy(tell_every=0.01)
+    async with connected(kernel, "legacy", User(agree), consent=policy) as client:
         result = await client.call_tool("drop", {"year": 15}, progress_callback=hear)
     assert text_of(result) == "dropped 15"
     asked = "a person is being asked whether the call may run; time to answer: "

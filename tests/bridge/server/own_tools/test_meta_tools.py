@@ -8,7 +8,7 @@ import anyio
 import pytest
 from clients import text_of
 from contents import only_text
-from linked_servers import make_server
+from linked_servers import linked_server, make_server
 from listing import is_unknown, list_tools
 from live import TIMEOUT, kernel_with, record_of
 from mcp import Client
@@ -19,8 +19,9 @@ from mcp_notebook.bridge.access.caller import OWNER, Caller, Permissions
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.kernels.running_call import NO_LISTENER
+from mcp_notebook.bridge.server.calls.late_results import LateResults
 from mcp_notebook.bridge.server.declaration import NO_TOOLS
-from mcp_notebook.bridge.server.own_tools import meta_tools
 from mcp_notebook.bridge.server.own_tools.meta_tools import (
     CALL,
     DESCRIBE,
@@ -32,6 +33,8 @@ from mcp_notebook.bridge.server.own_tools.meta_tools import (
     answer,
 )
 from mcp_notebook.bridge.server.own_tools.tool_search import ToolSearch
+from mcp_notebook.bridge.server.sessions.client_profile import ClientProfile
+from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
 from mcp_notebook.errors import AmbiguousTool, InvalidArguments
 from mcp_notebook.settings.limits import Limits
 from mcp_notebook.text.missing_tools import READ_RESOURCE
@@ -419,7 +422,7 @@ def handle_of(result):
 
 
 @pytest.mark.anyio
-async def test_a_long_call_is_answered_with_a_handle_for_its_result(notebook, era, monkeypatch):
+async def test_a_long_call_is_answered_with_a_handle_for_its_result(notebook, era):
     notebook.ok("go.clear(); runs.clear()")
     request = {"name": "simulate", "arguments": {"year": 2015}}
     async with served(Catalog(), era, notebook, server_options=SOON) as client:
@@ -429,9 +432,6 @@ async def test_a_long_call_is_answered_with_a_handle_for_its_result(notebook, er
         )
         handle = handle_of(told)
         assert handle.startswith("simulate-")
-        with monkeypatch.context() as patch:
-            patch.setattr(meta_tools, "RESULT_WAIT", 0.2)
-            assert handle_of(await client.call_tool(RESULT, {"handle": handle})) == handle
     # Another server finds it, too.
     async with (
         served(Catalog(), era, notebook, server_options=SOON) as client,
@@ -442,6 +442,22 @@ async def test_a_long_call_is_answered_with_a_handle_for_its_result(notebook, er
             result = await client.call_tool(RESULT, {"handle": handle})
             assert text_of(result) == '{"year":2015}'
     notebook.ok("assert runs == [2015], runs")
+
+
+@pytest.mark.anyio
+async def test_who_has_waited_for_a_result_for_long_gets_its_handle_again(notebook):
+    notebook.ok("go.clear(); runs.clear()")
+    async with linked_server(notebook, meta_tools=True, **SOON) as (server, _):
+        async with Client(server.mcp, mode="auto") as client:
+            handle = handle_of(await client.call_tool("simulate", {"year": 2016}))
+        profile = ClientProfile("2026-07-28", messages.ClientInfo())
+        request = ClientRequest(
+            profile=profile, id=1, caller=OWNER, meta={}, headers=None, channel=None
+        )
+        late = LateResults(server.tasks.finder, wait_limit=0.2)
+        again = await late.wait(request, handle, {}, NO_LISTENER)
+        assert f"with the handle {handle!r} to get its result" in only_text(again)
+    notebook.ok("go.set()")
 
 
 @pytest.mark.anyio

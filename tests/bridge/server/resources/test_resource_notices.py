@@ -13,7 +13,6 @@ from mcp_notebook.bridge.access.caller import OWNER, Caller, Permissions
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.listing.change_notices import ChangeNotices
-from mcp_notebook.bridge.server.resources import resource_notices
 from mcp_notebook.bridge.server.resources.resource_notices import ResourceNotices
 from mcp_notebook.content import ResourceLink, Result, Text
 from mcp_notebook.wire import messages, resource_uris
@@ -21,6 +20,7 @@ from mcp_notebook.wire import messages, resource_uris
 pytestmark = pytest.mark.anyio
 
 LIMIT = 20
+DELAY = 0.1
 CUT = Result([Text("a part"), ResourceLink("notebook://k/1", name="a.csv")])
 
 
@@ -41,9 +41,7 @@ class Heard(ChangeNotices):
 
 
 @pytest.fixture
-async def heard(monkeypatch):
-    monkeypatch.setattr(resource_notices, "NOTICE_INTERVAL", 0)
-    monkeypatch.setattr(resource_notices, "NOTICE_DELAY", 0.1)
+async def heard():
     changes = Heard()
     with changes.send, changes.notices:
         yield changes
@@ -58,7 +56,7 @@ async def running(notices):
 
 
 async def test_a_burst_of_results_is_one_notice_and_the_next_burst_another(heard):
-    notices = ResourceNotices(heard)
+    notices = ResourceNotices(heard, delay=DELAY, interval=0)
     async with running(notices):
         for _ in range(2):
             for _ in range(50):
@@ -69,7 +67,7 @@ async def test_a_burst_of_results_is_one_notice_and_the_next_burst_another(heard
 
 
 async def test_a_caller_is_notified_only_of_resources_that_it_sees(heard):
-    notices = ResourceNotices(heard)
+    notices = ResourceNotices(heard, delay=DELAY, interval=0)
     async with running(notices):
         with anyio.fail_after(LIMIT):
             notices.note_result(ANN, CUT)
@@ -83,27 +81,26 @@ async def test_a_caller_is_notified_only_of_resources_that_it_sees(heard):
             assert heard.told == {"owner", "ann"}
 
 
-async def test_after_a_notice_the_next_one_keeps_its_distance(heard, monkeypatch):
-    monkeypatch.setattr(resource_notices, "NOTICE_INTERVAL", 10 * LIMIT)
-    notices = ResourceNotices(heard)
+async def test_after_a_notice_the_next_one_keeps_its_distance(heard):
+    notices = ResourceNotices(heard, delay=DELAY, interval=10 * LIMIT)
     async with running(notices):
         notices.note_result(OWNER, CUT)
         with anyio.fail_after(LIMIT):
             await heard.notices.receive()
         notices.note_result(OWNER, CUT)
-        with anyio.move_on_after(3 * resource_notices.NOTICE_DELAY) as waited:
+        with anyio.move_on_after(3 * DELAY) as waited:
             await heard.notices.receive()
         assert waited.cancelled_caught
 
 
 async def test_a_result_without_resources_of_a_kernel_changes_nothing(heard):
-    notices = ResourceNotices(heard)
+    notices = ResourceNotices(heard, delay=DELAY, interval=0)
     async with running(notices):
         notices.note_result(OWNER, Result([Text("whole")]))
         notices.note_result(
             OWNER, Result([ResourceLink("https://example.com/a.csv", name="a.csv")])
         )
-        with anyio.move_on_after(2 * resource_notices.NOTICE_DELAY) as waited:
+        with anyio.move_on_after(2 * DELAY) as waited:
             await heard.notices.receive()
         assert waited.cancelled_caught
 

@@ -22,9 +22,9 @@ from mcp_notebook.bridge.access.token_store import TokenStore
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.own_tools.meta_tools import MAX_LINES, RequestedPage
-from mcp_notebook.bridge.server.resources import resources
 from mcp_notebook.bridge.server.resources.resources import (
     LEGACY_NOT_FOUND,
+    MAX_READS,
     PAGE_CHARS,
     ResourceOwners,
     make_page,
@@ -160,9 +160,9 @@ def test_a_picture_is_a_page_and_other_data_is_a_sentence():
     assert "is not text" in failed.content[0].text
 
 
-async def test_guests_leave_reads_to_each_other_and_to_the_user(home, monkeypatch):
+async def test_guests_leave_reads_to_each_other_and_to_the_user(home):
     """The kernel answers no read."""
-    monkeypatch.setattr(resources, "MAX_READS", 4)
+    anyio.to_thread.current_default_thread_limiter().total_tokens = 2 * MAX_READS
     store = TokenStore(home / "tokens.json")
     tokens = [*(store.add(f"guest-{number}", EVERYTHING) for number in range(2)), TOKEN]
     async with (
@@ -181,7 +181,7 @@ async def test_guests_leave_reads_to_each_other_and_to_the_user(home, monkeypatc
         def count_reads():
             return sum(isinstance(item, messages.ReadResource) for item in here.kernel.heard)
 
-        for token, most in zip(tokens, (2, 3, 4), strict=True):
+        for token, most in zip(tokens, (32, 48, 64), strict=True):
             while not said or said[-1][0] != token:  # until one more is refused
                 tasks.start_soon(ask, token)
                 before = count_reads() + len(said)

@@ -127,9 +127,8 @@ def request_of(name, caller=OWNER):
 
 
 @pytest.mark.slow
-async def test_over_http_it_is_forgotten_some_time_after_its_last_request(told, monkeypatch):
-    monkeypatch.setattr(connected_clients, "REMEMBERED", 0.5)
-    clients = ConnectedClients(OWNER, told.send.send_nowait)
+async def test_over_http_it_is_forgotten_some_time_after_its_last_request(told):
+    clients = ConnectedClients(OWNER, told.send.send_nowait, remembered=0.5)
     may_end, ended = anyio.Event(), anyio.Event()
 
     async def listen(_ctx):
