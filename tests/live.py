@@ -274,16 +274,11 @@ class Link:
         /,
         *,
         progress: bool = False,
-        trace: dict[str, str] | None = None,
         **arguments: Any,
     ) -> int:
         """Send a call and return its id."""
         call_id = next(self.ids)
-        self.send(
-            messages.Call(
-                id=call_id, tool=tool, arguments=arguments, progress=progress, trace=trace or {}
-            )
-        )
+        self.send(messages.Call(id=call_id, tool=tool, arguments=arguments, progress=progress))
         return call_id
 
     def receive_until(self, is_last: Callable[[Any], bool]) -> list[Any]:

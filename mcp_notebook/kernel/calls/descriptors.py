@@ -36,9 +36,14 @@ class _Claim(Struct, frozen=True):
 
 
 class Descriptors:
-    """Routes descriptors 1 and 2 to the call on the main thread."""
+    """Routes descriptors 1 and 2 to the call on the main thread.
 
-    def __init__(self) -> None:
+    Args:
+        settle_limit: Seconds to wait at most at the end of a call.
+    """
+
+    def __init__(self, *, settle_limit: float = SETTLE_LIMIT) -> None:
+        self._settle_limit = settle_limit
         self._write: Write | None = None
         self._threads: frozenset[int] = frozenset()
         self._native_threads: frozenset[int | None] = frozenset()
@@ -90,7 +95,7 @@ class Descriptors:
         is_due = _count_children() != self._children
         if not is_due and not self._pipes.poll(0):
             return
-        deadline = monotonic() + SETTLE_LIMIT
+        deadline = monotonic() + self._settle_limit
         while (is_due or self._is_reading()) and monotonic() < deadline:
             is_due = self._is_reading()
             sleep(_LOOK)

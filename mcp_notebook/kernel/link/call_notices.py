@@ -13,7 +13,6 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Callable, Sequence
-from time import monotonic
 
 from mcp_notebook.kernel.calls.call import Call, CallState
 from mcp_notebook.kernel.tools.context import LEVELS, LogMessage, Update
@@ -219,7 +218,7 @@ class LogNotices:
         if number < self._least:
             return
         self.is_used = True
-        if not self._periods[number >= LEVELS["warning"]].has_room(monotonic()):
+        if not self._periods[number >= LEVELS["warning"]].has_room(self._loop.time()):
             self._left_out += 1
             if not self._is_note_due:
                 self._is_note_due = True

@@ -96,12 +96,18 @@ class Watchers:
     Args:
         view: Provides the state.
         read_progress: Returns the progress of open calls, by their numbers in the log.
+        interval: Seconds between two updates.
     """
 
     def __init__(
-        self, view: NotebookView, read_progress: Callable[[], Mapping[int, Update]]
+        self,
+        view: NotebookView,
+        read_progress: Callable[[], Mapping[int, Update]],
+        *,
+        interval: float = INTERVAL,
     ) -> None:
         self._view = view
+        self._interval = interval
         self._read_progress = read_progress
         self._watchers: dict[Send, _Watcher] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -212,7 +218,7 @@ class Watchers:
 
     def _schedule(self) -> None:
         loop = asyncio.get_running_loop()
-        loop.call_later(max(SETTLING, self._last + INTERVAL - loop.time()), self._update)
+        loop.call_later(max(SETTLING, self._last + self._interval - loop.time()), self._update)
 
     def _update(self) -> None:
         self._is_due = False  # later changes schedule another update

@@ -79,8 +79,12 @@ def start_bridge(settings: Settings) -> BridgeRecord:
         return _launch(settings)
 
 
-def stop_bridge(settings: Settings) -> bool:
+def stop_bridge(settings: Settings, *, grace: float = _STOP_GRACE) -> bool:
     """Stop the background bridge, and return whether one was running.
+
+    Args:
+        settings: The user's.
+        grace: Seconds for it to shut down before it is killed.
 
     Raises:
         BridgeError: It does not stop.
@@ -89,7 +93,7 @@ def stop_bridge(settings: Settings) -> bool:
         running = find_bridge(settings)
         if running is None:
             return False
-        _end_bridge(running, settings)
+        _end_bridge(running, settings, grace)
         return True
 
 
@@ -175,10 +179,10 @@ def build_environment(settings: Settings) -> dict[str, str]:
     return env | settings.environment()
 
 
-def _end_bridge(record: BridgeRecord, settings: Settings) -> None:
+def _end_bridge(record: BridgeRecord, settings: Settings, grace: float = _STOP_GRACE) -> None:
     with contextlib.suppress(psutil.Error):
         psutil.Process(record.pid).terminate()
-    if not _wait_until(lambda: not is_alive(record), _STOP_GRACE):
+    if not _wait_until(lambda: not is_alive(record), grace):
         _kill(record.pid)
     if is_alive(record):
         raise BridgeError(

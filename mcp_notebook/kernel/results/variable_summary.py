@@ -159,16 +159,17 @@ def _get(value: Any, owner: type, name: str) -> Any:
 # -- reading one -----------------------------------------------------------------------------------
 
 
-def summarize(value: Any, name: str = "") -> dict[str, Any]:
+def summarize(value: Any, name: str = "", *, seconds: float = SECONDS) -> dict[str, Any]:
     """Describe a value as JSON data, whatever its own code does.
 
     Args:
         value: Anything.
         name: The variable's name. Secrets are masked: what it, a key or a column calls one, and
             texts that look like one.
+        seconds: Time limit of the code of the value and its library.
     """
     facts = find_facts(value)
-    with deadline(SECONDS):
+    with deadline(seconds):
         summary = _try(_describe, value)
     columns, head = summary.get("columns", ()), summary.get("head", ())
     for position, column in enumerate(columns):

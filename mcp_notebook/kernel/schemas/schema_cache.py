@@ -58,10 +58,11 @@ class SchemaCache:
 
     Args:
         folder: Where the files are; created by the first `put`.
+        max_files: Schemas that are kept; the least recently used are removed.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, *, max_files: int = MAX_FILES) -> None:
+        self._folder, self._max_files = folder, max_files
         self._sources: bytes | None = None
         self._pruned = False
 
@@ -103,7 +104,7 @@ class SchemaCache:
             write_private(self._path(key), f"{_compute_digest(key, body)}\n{body}")
             if not self._pruned:
                 self._pruned = True
-                _prune(self._folder)
+                _prune(self._folder, self._max_files)
 
     def _path(self, key: str) -> Path:
         return self._folder / f"{key}{_SUFFIX}"
@@ -134,7 +135,7 @@ def _hash_sources() -> bytes:
     return code.digest()
 
 
-def _prune(folder: Path) -> None:
+def _prune(folder: Path, max_files: int) -> None:
     used = []
     for path in folder.glob(f"*{_SUFFIX}"):
         with contextlib.suppress(OSError):  # another process may prune as well
@@ -142,7 +143,7 @@ def _prune(folder: Path) -> None:
     used.sort(reverse=True)
     oldest = time.time() - MAX_AGE
     for number, (when, path) in enumerate(used):
-        if number >= MAX_FILES or when < oldest:
+        if number >= max_files or when < oldest:
             with contextlib.suppress(OSError):
                 path.unlink()
 

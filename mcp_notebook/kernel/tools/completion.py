@@ -62,6 +62,8 @@ def complete_argument(
     info: messages.ToolInfo,
     source: Any,
     namespace: Mapping[str, Any],
+    *,
+    seconds: float = SECONDS,
 ) -> tuple[list[str], int]:
     """Return the values that an argument may have.
 
@@ -73,6 +75,7 @@ def complete_argument(
         info: The prompt or resource.
         source: The author's source of values; None: the parameter's type.
         namespace: The notebook's variables.
+        seconds: Time limit for the author's function and the values' own code.
 
     Returns:
         The first of them, and how many there are.
@@ -92,7 +95,7 @@ def complete_argument(
         texts = (clean_text(str(value)) for value in islice(values, MAX_READ))
         return list(dict.fromkeys(texts))
 
-    with deadline(SECONDS):
+    with deadline(seconds):
         texts = guard(list_texts, object())
     fragment = request.value.casefold()
     places = {text: text.casefold().find(fragment) for text in texts}

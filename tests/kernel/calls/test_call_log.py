@@ -10,11 +10,12 @@ from pydantic import SecretStr
 
 from mcp_notebook.content import Image, Result, Text
 from mcp_notebook.errors import Cancelled
-from mcp_notebook.kernel.calls import call_log
 from mcp_notebook.kernel.calls.active_call import ActiveCall, StopRequest
 from mcp_notebook.kernel.calls.call import CallState
 from mcp_notebook.kernel.calls.call_log import (
     MAX_ARGUMENTS,
+    MAX_BYTES,
+    MAX_COUNTED,
     OTHERS,
     CallLog,
     copy_small,
@@ -174,21 +175,20 @@ def test_the_log_keeps_the_last_calls_that_ended_and_all_that_have_not(log, make
     assert log.count_calls().calls == 6
 
 
-def test_results_are_kept_as_far_as_their_bytes_go(log, make_call, monkeypatch):
-    monkeypatch.setattr(call_log, "MAX_BYTES", 100_000)
-    large = Result([Text("x" * 24_000)], structured=[])
+def test_results_are_kept_as_far_as_their_bytes_go(log, make_call):
+    large = Result([Text("x" * (MAX_BYTES // 4 - 1_000))], structured=[])
     log.most = 10
     for _ in range(6):
         run(make_call(), large)
-    run(make_call(), Result([Text("x" * 26_000)]))  # more than a quarter: not kept at all
+    too_large = Result([Text("x" * (MAX_BYTES // 4 + 1))])  # more than a quarter
+    run(make_call(), too_large)
     kept = [number for number in range(1, 8) if log.find_result(number)]
     assert kept == [3, 4, 5, 6]
     assert len(log.list_calls()) == 7
 
 
-def test_structured_content_counts_although_it_has_no_text(log, make_call, monkeypatch):
-    monkeypatch.setattr(call_log, "MAX_BYTES", 100_000)
-    run(make_call(), Result([Text("")], structured=[[1.5] * 100] * 100))
+def test_structured_content_counts_although_it_has_no_text(log, make_call):
+    run(make_call(), Result([Text("")], structured=[[1.5] * 1_000] * 400))
     assert log.find_result(1) is None
 
 
@@ -203,12 +203,11 @@ def test_calls_are_counted_by_tool_and_client(log, make_call):
     assert counts.clients == {"editor 1": 2, "unknown client": 2}
 
 
-def test_clients_that_make_up_names_fill_no_memory(log, make_call, monkeypatch):
-    monkeypatch.setattr(call_log, "MAX_COUNTED", 2)
-    for number in range(5):
+def test_clients_that_make_up_names_fill_no_memory(log, make_call):
+    for number in range(MAX_COUNTED + 3):
         run(make_call(f"tool_{number}", client=(f"client {number}", "")), WRONG)
-    assert log.count_calls().tools == {"tool_0": 1, "tool_1": 1, OTHERS: 3}
-    assert log.count_calls().clients == {"client 0": 1, "client 1": 1, OTHERS: 3}
+    for names, name in ((log.count_calls().tools, "tool_"), (log.count_calls().clients, "client ")):
+        assert names == {f"{name}{number}": 1 for number in range(MAX_COUNTED)} | {OTHERS: 3}
 
 
 def test_an_observer_hears_of_each_step_and_one_that_fails_harms_nothing(log, make_call):

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 import pytest
 from live import TIMEOUT, live_kernel, text_of
 
-from mcp_notebook.kernel.calls import descriptors as descriptors_module
 from mcp_notebook.kernel.calls.descriptors import Descriptors
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="ipykernel reads no descriptors")
@@ -89,10 +88,9 @@ def test_what_a_program_of_a_cell_prints_stays_there(kernel, link):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="says what its threads do")
-def test_what_has_been_read_is_waited_for_until_it_is_passed_on(monkeypatch):
+def test_what_has_been_read_is_waited_for_until_it_is_passed_on():
     """As on a busy machine: whoever reads the pipe is at work, but not done."""
-    monkeypatch.setattr(descriptors_module, "SETTLE_LIMIT", TIMEOUT)
-    descriptors, taken = Descriptors(), []
+    descriptors, taken = Descriptors(settle_limit=TIMEOUT), []
     reading, writing = os.pipe()
 
     def pass_on():

@@ -5,12 +5,11 @@ import threading
 import pytest
 
 from mcp_notebook.errors import Cancelled
-from mcp_notebook.kernel.calls import stopping
 from mcp_notebook.kernel.calls.active_call import ActiveCall, StopRequest
 from mcp_notebook.kernel.calls.call import CallState
 from mcp_notebook.kernel.calls.call_queue import CallQueue
 from mcp_notebook.kernel.calls.outcome import CallConverter
-from mcp_notebook.kernel.calls.stopping import Stopper
+from mcp_notebook.kernel.calls.stopping import STOP_LIMIT, Stopper
 from mcp_notebook.kernel.tools.declared_tool import make_tool
 from mcp_notebook.kernel.tools.options import ToolOptions
 
@@ -59,6 +58,15 @@ def add(queue, run="main"):
     return call, caller
 
 
+def ring(call):
+    """Let the time of a call's last timer be over."""
+    timer = call.timers[-1]
+    timer.cancel()
+    timer.join()
+    if timer is call.timers[-1]:  # else it was over already
+        timer.function(*timer.args)
+
+
 def test_a_call_that_waits_is_answered_at_once_and_makes_room(queue, stopper, started):
     call, caller = add(queue)
     behind, _ = add(queue)
@@ -104,51 +112,53 @@ def test_a_call_in_a_thread_is_answered_at_once_with_what_it_printed(queue, stop
     assert call.is_stopping
 
 
-def test_code_that_does_not_react_is_answered_and_asked_again(queue, stopper, monkeypatch):
-    monkeypatch.setattr(stopping, "STOP_LIMIT", 0.01)
+def test_code_that_does_not_react_is_answered_and_asked_again(queue, stopper):
     call, caller = add(queue)
-    asked = threading.Semaphore(0)
-    call.begin(asked.release)
+    asked = []
+    call.begin(lambda: asked.append(True))
     stopper.stop(call, UNWANTED)
-    assert caller.replied.wait(LIMIT)
+    ring(call)
+    assert caller.replied.is_set()
     assert call.is_stopping
-    assert all(asked.acquire(timeout=LIMIT) for _ in range(4))
+    assert len(asked) == 2
+    ring(call)
+    ring(call)
+    assert len(asked) == 4
     queue.finish(call)
 
 
-def test_a_thread_that_does_not_react_is_asked_again_after_longer_and_longer_pauses(
-    queue, stopper, monkeypatch
-):
+def test_a_thread_that_does_not_react_is_asked_again_after_longer_and_longer_pauses(queue, stopper):
     """So code that cleans up, and begins anew when it is interrupted, comes to its end."""
-    monkeypatch.setattr(stopping, "STOP_LIMIT", 0.01)
     call, caller = add(queue, run="thread")
-    asked = threading.Semaphore(0)
-    call.begin(asked.release)
+    asked = []
+    call.begin(lambda: asked.append(True))
     stopper.stop(call, UNWANTED)
     assert caller.replied.is_set(), "at once"
-    assert all(asked.acquire(timeout=LIMIT) for _ in range(5))
+    for _ in range(4):
+        ring(call)
     queue.finish(call)
-    pauses = [timer.interval for timer in call.timers]
-    assert pauses[1:4] == [0.01, 0.02, 0.04]
+    assert len(asked) == 5
+    pauses = [timer.interval / STOP_LIMIT for timer in call.timers]
+    assert pauses == [2, 1, 2, 4, 8]
 
 
-def test_a_step_that_does_not_react_is_interrupted_again(queue, stopper, monkeypatch):
-    monkeypatch.setattr(stopping, "STOP_LIMIT", 0.01)
-    interrupted = threading.Semaphore(0)
+def test_a_step_that_does_not_react_is_interrupted_again(queue, stopper):
+    interrupted = []
 
     class Step:
-        interrupted = False
-
         def interrupt(self):
-            interrupted.release()
+            interrupted.append(True)
             return True
 
     call, caller = add(queue)
     call.capture.steps = Step()
     call.begin(lambda: None)
     stopper.stop(call, UNWANTED)
-    assert all(interrupted.acquire(timeout=LIMIT) for _ in range(2))
-    assert caller.replied.wait(LIMIT)
+    ring(call)
+    assert (len(interrupted), caller.results) == (1, [])
+    ring(call)
+    assert len(interrupted) == 2
+    assert caller.replied.is_set()
     queue.finish(call)
 
 

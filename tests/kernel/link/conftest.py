@@ -2,6 +2,9 @@
 
 import os
 import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -13,6 +16,57 @@ from mcp_notebook.kernel.link.resource_reader import ResourceReader
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.tasks.task_store import TaskStore
 from mcp_notebook.wire import messages
+
+
+@dataclass(eq=False)
+class Timer:
+    """Something that a clock runs."""
+
+    when: float
+    run: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    is_cancelled: bool = False
+
+    def cancel(self):
+        self.is_cancelled = True
+
+
+class Clock:
+    """An event loop whose time stands still until a test has it pass."""
+
+    def __init__(self):
+        self._now = 0.0
+        self._timers = []
+
+    def time(self):
+        return self._now
+
+    def call_at(self, when, run, *arguments):
+        self._timers.append(timer := Timer(when, run, arguments))
+        return timer
+
+    def call_later(self, seconds, run, *arguments):
+        return self.call_at(self._now + seconds, run, *arguments)
+
+    def call_soon_threadsafe(self, run, *arguments):
+        return self.call_later(0, run, *arguments)
+
+    def advance(self, seconds):
+        """Let time pass, and run what is due meanwhile."""
+        end = self._now + seconds
+        while due := [timer for timer in tuple(self._timers) if timer.when <= end]:
+            timer = min(due, key=lambda timer: timer.when)
+            self._timers.remove(timer)
+            self._now = max(self._now, timer.when)
+            if not timer.is_cancelled:
+                timer.run(*timer.arguments)
+        self._now = end
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
 
 TOOL = messages.ToolInfo(name="echo", input_schema={"type": "object"})
 

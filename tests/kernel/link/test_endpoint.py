@@ -11,9 +11,9 @@ import pytest
 from live import SOON, Link, text_of
 
 from mcp_notebook.errors import LinkError
-from mcp_notebook.kernel.link import tool_changes
 from mcp_notebook.kernel.link.endpoint import Endpoint
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
+from mcp_notebook.kernel.link.tool_changes import CHANGE_DELAY, CHANGE_DELAY_MAX, ToolChanges
 from mcp_notebook.text.missing_tools import DroppedTool
 from mcp_notebook.wire import frames, messages
 
@@ -43,9 +43,7 @@ def test_why_a_bridge_was_refused_is_known_until_another_one_is_welcomed(listeni
         assert endpoint.last_refusal is None
 
 
-def test_a_change_that_a_call_made_goes_out_before_its_result(listening, monkeypatch):
-    monkeypatch.setattr(tool_changes, "CHANGE_DELAY", 60)
-    monkeypatch.setattr(tool_changes, "CHANGE_DELAY_MAX", 60)
+def test_a_change_that_a_call_made_goes_out_before_its_result(listening):
     endpoint, record, echo = listening
     with Link(record) as one, Link(record) as two:
         echo.tools = []
@@ -56,14 +54,16 @@ def test_a_change_that_a_call_made_goes_out_before_its_result(listening, monkeyp
         assert text_of(two.call("echo")) == "echo {}"
 
 
-def test_a_change_waits_for_others_that_follow_but_not_for_long(listening, monkeypatch):
-    monkeypatch.setattr(tool_changes, "CHANGE_DELAY", 600)
-    monkeypatch.setattr(tool_changes, "CHANGE_DELAY_MAX", 0.01)
-    endpoint, record, echo = listening
-    with Link(record) as link:
-        echo.tools = []
-        endpoint.announce_tools()
-        assert link.receive() == messages.Tools(tools=[])
+def test_a_change_waits_for_others_that_follow_but_not_for_long(clock):
+    sent = []
+    changes = ToolChanges(lambda: sent.append(clock.time()))
+    changes.announce(clock)
+    clock.advance(CHANGE_DELAY)
+    assert sent == [CHANGE_DELAY]
+    while len(sent) == 1:
+        changes.announce(clock)
+        clock.advance(CHANGE_DELAY / 2)
+    assert sent[1] == pytest.approx(CHANGE_DELAY + CHANGE_DELAY_MAX)
 
 
 def test_a_list_that_cannot_be_sent_costs_no_call_its_result(listening):

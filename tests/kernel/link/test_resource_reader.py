@@ -8,11 +8,16 @@ import time
 import pytest
 
 from mcp_notebook.content import Resource
-from mcp_notebook.kernel.link import resource_reader
-from mcp_notebook.kernel.link.resource_reader import MAX_READERS, MAX_WAITING, ResourceReader
+from mcp_notebook.kernel.link.resource_reader import (
+    MAX_CONTENT,
+    MAX_READERS,
+    MAX_WAITING,
+    Read,
+    ResourceReader,
+)
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
-from mcp_notebook.wire import content_blocks, messages, resource_uris
+from mcp_notebook.wire import content_blocks, messages
 
 
 class Reads:
@@ -74,10 +79,9 @@ def test_whatever_a_making_raises_is_a_sentence_and_readers_go_on(reads, error):
     assert reads.of(lambda: "still")[0].error is None
 
 
-def test_what_is_too_large_is_not_sent(reads, monkeypatch):
-    monkeypatch.setattr(resource_reader, "MAX_CONTENT", 10)
-    message, attachments = reads.of(lambda: "x" * 11)
-    assert "11 bytes, and at most 10" in message.error
+def test_what_is_too_large_is_not_sent(reads):
+    message, attachments = reads.of(lambda: bytes(MAX_CONTENT + 1))
+    assert "104,857,601 bytes, and at most 104,857,600 are sent" in message.error
     assert not attachments
 
 
@@ -196,11 +200,10 @@ def test_code_that_catches_an_interrupt_is_interrupted_again(reads):
     assert ended.wait(30)
 
 
-def test_a_query_that_takes_too_long_is_answered_and_stopped(reads, held, monkeypatch):
-    monkeypatch.setattr(resource_reader, "QUERY_LIMIT", 0.1)
-    stopped = threading.Event()
+def test_a_read_that_takes_too_long_is_answered_and_stopped():
+    answered, stopped = threading.Event(), threading.Event()
 
-    def read_table():
+    def work():
         try:
             while True:
                 time.sleep(0.01)
@@ -208,11 +211,12 @@ def test_a_query_that_takes_too_long_is_answered_and_stopped(reads, held, monkey
             stopped.set()
             raise
 
-    original = Original("a", "A", (), 1, kind="table", read_table=read_table)
-    uri = reads.store.keep(original)[0].uri
-    reads.start(resource_uris.make_view_uri(uri))
-    assert "has not answered within 0.1 s" in reads.answer()[0].error
+    read = Read("", 0.1, work, answered.set)
+    thread = threading.Thread(target=read.run)
+    thread.start()
+    assert answered.wait(30)
     assert stopped.wait(30)
+    thread.join()
 
 
 def test_a_few_are_made_at_a_time_and_the_rest_waits_up_to_a_bound(reads, held):

@@ -10,7 +10,6 @@ import pytest
 from live import Link, record_of
 
 from mcp_notebook.kernel.calls.call_log import CallLog
-from mcp_notebook.kernel.link import side_panel_updates
 from mcp_notebook.kernel.link.side_panel_updates import Watchers
 from mcp_notebook.kernel.safe.interrupter import AsyncInterrupter
 from mcp_notebook.wire import messages
@@ -54,10 +53,9 @@ class View:
 
 
 @pytest.mark.anyio
-async def test_an_interrupt_of_a_call_that_reports_progress_never_ends_the_updates(monkeypatch):
-    monkeypatch.setattr(side_panel_updates, "INTERVAL", 0)
+async def test_an_interrupt_of_a_call_that_reports_progress_never_ends_the_updates():
     view = View()
-    watchers = Watchers(view, dict)
+    watchers = Watchers(view, dict, interval=0)
     sent = asyncio.Queue()
     watchers.add(lambda message, _: sent.put_nowait(message), lambda: False)
     for line in itertools.count(1):

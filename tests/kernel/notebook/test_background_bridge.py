@@ -239,8 +239,7 @@ def test_a_process_that_only_has_the_number_of_a_dead_bridge_is_not_touched(sett
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGTERM cannot be ignored there")
-def test_a_bridge_that_does_not_listen_to_sigterm_is_killed(settings, monkeypatch):
-    monkeypatch.setattr(background_bridge, "_STOP_GRACE", 0.2)
+def test_a_bridge_that_does_not_listen_to_sigterm_is_killed(settings):
     ignore = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True); "
     with subprocess.Popen(
         [sys.executable, "-c", f"{ignore}input()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -249,7 +248,7 @@ def test_a_bridge_that_does_not_listen_to_sigterm_is_killed(settings, monkeypatc
         started = read_start_time(deaf.pid)
         record = BridgeRecord(pid=deaf.pid, started=started, version="0.1.0", url="http://x/mcp")
         write_private_json(settings.bridge_file, record)
-        assert background_bridge.stop_bridge(settings) is True
+        assert background_bridge.stop_bridge(settings, grace=0.2) is True
         assert deaf.wait(60) == -9
 
 

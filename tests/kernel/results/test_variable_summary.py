@@ -7,8 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mcp_notebook.kernel.results import variable_summary
-from mcp_notebook.kernel.results.variable_summary import MAX_COLUMNS, find_facts, summarize
+from mcp_notebook.kernel.results.variable_summary import (
+    MAX_CELLS,
+    MAX_COLUMNS,
+    find_facts,
+    summarize,
+)
 
 
 class Raises:
@@ -60,31 +64,29 @@ def test_facts_run_no_code_of_the_value():
     assert find_facts(Odd()).text == "Odd"
 
 
-def test_a_value_that_fails_or_hangs_says_so(monkeypatch):
-    monkeypatch.setattr(variable_summary, "SECONDS", 0.2)
+def test_a_value_that_fails_or_hangs_says_so():
     assert "SystemExit: 3" in summarize(Raises())["value"]
-    hung = summarize(Hangs(a=1))
+    hung = summarize(Hangs(a=1), seconds=0.2)
     assert hung["shape"] == (1,)
     assert "an object of type Hangs" in hung["value"]
     odd = summarize(pd.DataFrame({"a": [Raises(), Raises()]}))
     assert "SystemExit: 3" in odd["head"][0][0]
 
 
-def test_of_a_large_table_a_sample_is_summarized_and_all_parts_are_bounded(monkeypatch):
-    monkeypatch.setattr(variable_summary, "MAX_CELLS", 2_000)
-    rows = 10_000
-    table = pd.DataFrame({"n": range(rows), "text": ["x" * 5_000] * rows})
-    summary = summarize(table)
+def test_of_a_large_table_a_sample_is_summarized_and_all_parts_are_bounded():
+    rows = 1_200
+    columns = {"n": range(rows), "text": ["x" * 5_000] * rows}
+    summary = summarize(pd.DataFrame(columns | dict.fromkeys(range(998), 0)))
     assert summary["summarized_rows"] == 1_000
-    numbers, texts = summary["columns"]
+    numbers, texts, *_ = summary["columns"]
     assert numbers["min"] < 10 < rows - 11 < numbers["max"]
     assert texts["top"] == [["x" * 200, 1_000]]
-    assert len(json.dumps(summary)) < 5_000
+    assert len(json.dumps(summary)) < 10_000
     wide = summarize(pd.DataFrame(np.zeros((2, 5_000))))
     assert len(wide["columns"]) == len(wide["head"][0]) == MAX_COLUMNS
     assert wide["columns_left_out"] == 4_950
-    array = summarize(np.arange(5_000.0))
-    assert (array["summarized_elements"], array["min"], array["missing"]) == (2_000, 0, 0)
+    array = summarize(np.arange(MAX_CELLS + 1.0))
+    assert (array["summarized_elements"], array["min"], array["missing"]) == (MAX_CELLS, 0, 0)
 
 
 def test_empty_and_nested_values_have_a_summary():

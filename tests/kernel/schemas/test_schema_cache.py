@@ -4,6 +4,7 @@ import enum
 import os
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from itertools import combinations
@@ -18,11 +19,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 from typing_extensions import TypedDict
 
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.schemas import schema_cache
 from mcp_notebook.kernel.schemas.parameters.signature_to_schema import read_function_schema
-from mcp_notebook.kernel.schemas.schema_cache import (
-    SchemaCache,
-)
+from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 from mcp_notebook.kernel.tools.context import Context
 
 
@@ -278,12 +276,11 @@ def test_a_folder_that_cannot_be_written_costs_nothing_but_time(tmp_path):
     assert read_function_schema(function(), cache=cache) == read_function_schema(function())
 
 
-def test_old_files_go_and_so_do_the_oldest_of_too_many(tmp_path, monkeypatch):
-    monkeypatch.setattr(schema_cache, "MAX_FILES", 2)
-    cache = SchemaCache(tmp_path)
+def test_old_files_go_and_so_do_the_oldest_of_too_many(tmp_path):
+    cache = SchemaCache(tmp_path, max_files=2)
     for age, name in [(0.5, "young"), (1, "middle"), (2, "older"), (100, "oldest")]:
         (tmp_path / f"{name}.json").touch()
-        when = schema_cache.time.time() - age * 86_400
+        when = time.time() - age * 86_400
         os.utime(tmp_path / f"{name}.json", (when, when))
     cache.put("new", {})
     assert {path.name for path in tmp_path.iterdir()} == {"new.json", "young.json"}

@@ -6,8 +6,7 @@ from typing import Literal
 import pytest
 
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.tools import completion
-from mcp_notebook.kernel.tools.completion import complete_argument
+from mcp_notebook.kernel.tools.completion import MAX_VALUES, SECONDS, complete_argument
 from mcp_notebook.kernel.tools.declared_tool import make_tool
 from mcp_notebook.kernel.tools.options import PromptOptions
 from mcp_notebook.wire import messages
@@ -21,11 +20,11 @@ def declare(**complete):
     return make_tool(prompt, PromptOptions(complete=complete))
 
 
-def complete(argument, value, tool=None, namespace=None, **known):
+def complete(argument, value, tool=None, namespace=None, *, seconds=SECONDS, **known):
     tool = tool or declare()
     request = messages.Complete(1, "prompt", argument, value, known)
     source = tool.options.completions.get(argument)
-    return complete_argument(request, tool.info, source, namespace or {})
+    return complete_argument(request, tool.info, source, namespace or {}, seconds=seconds)
 
 
 @pytest.mark.parametrize(
@@ -59,16 +58,14 @@ def test_lists_and_functions_give_values(source):
 
 def test_a_long_list_says_how_long_it_is():
     values, total = complete("column", "", declare(column=range(1_000)))
-    assert (len(values), total) == (completion.MAX_VALUES, 1_000)
+    assert (len(values), total) == (MAX_VALUES, 1_000)
 
 
-def test_endless_values_and_slow_functions_end(monkeypatch):
-    monkeypatch.setattr(completion, "MAX_READ", 1_000)
+def test_endless_values_and_slow_functions_end():
     values, _ = complete("column", "", declare(column=lambda: iter(int, 1)))
     assert values == ["0"]
-    monkeypatch.setattr(completion, "SECONDS", 0.1)
     with pytest.raises(BaseException, match=r"0\.1"):
-        complete("column", "", declare(column=_wait_forever))
+        complete("column", "", declare(column=_wait_forever), seconds=0.1)
 
 
 def _wait_forever():

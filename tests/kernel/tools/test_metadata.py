@@ -16,7 +16,6 @@ from refusals import refusal_of
 
 from mcp_notebook import meta_keys
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.tools import tool_registry
 from mcp_notebook.kernel.tools.declared_tool import make_tool
 from mcp_notebook.kernel.tools.metadata import add_result_size
 from mcp_notebook.kernel.tools.options import ToolOptions
@@ -261,21 +260,6 @@ JSON = st.recursive(
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     max_leaves=8,
 )
-
-
-# -- many tools ------------------------------------------------------------------------------------
-
-
-def test_icons_of_all_tools_keep_to_what_one_list_can_carry(monkeypatch):
-    monkeypatch.setattr(tool_registry, "MAX_ICON_CHARS", 60)
-    registry = ToolRegistry(on_change=lambda: None)
-    icon = "https://example.com/icon.png"  # 28 characters
-    for name in ("a", "b", "b"):
-        registry.add(make_tool(rain, ToolOptions(name=name, icons=[icon])))
-    with pytest.raises(DefinitionError, match="84 characters together, more than 60"):
-        registry.add(make_tool(rain, ToolOptions(name="c", icons=[icon])))
-    registry.add(make_tool(rain, ToolOptions(name="d")))
-    assert [tool.name for tool in registry.tools] == ["a", "b", "d"]
 
 
 # -- tools that follow their names -----------------------------------------------------------------

@@ -8,13 +8,18 @@ from msgspec import structs
 
 from mcp_notebook import mcp_tool
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.kernel.tools import tool_registry
 from mcp_notebook.kernel.tools.attribute_tools import make_tools_by_name
 from mcp_notebook.kernel.tools.declared_tool import make_tool
+from mcp_notebook.kernel.tools.icons import MAX_ICONS
 from mcp_notebook.kernel.tools.options import ToolOptions
-from mcp_notebook.kernel.tools.tool_registry import Drop, DroppedTools, ToolRegistry
+from mcp_notebook.kernel.tools.tool_registry import (
+    MAX_ICON_CHARS,
+    Drop,
+    DroppedTools,
+    ToolRegistry,
+)
 
-ICON = "https://example.com/rain.png"
+ICON = "data:image/png;base64," + "A" * 87_000
 
 
 @pytest.fixture
@@ -97,13 +102,17 @@ def test_a_batch_is_announced_once_at_its_end(registry, changes):
     assert len(changes) == 1
 
 
-def test_icons_that_are_too_large_together_are_refused_and_nothing_is_added(registry, monkeypatch):
-    monkeypatch.setattr(tool_registry, "MAX_ICON_CHARS", len(ICON))
-    first = make_tool(make_function(), ToolOptions(name="a", icons=[ICON]))
-    registry.add(first)
-    with pytest.raises(DefinitionError, match="use smaller ones"):
-        registry.add(make_tool(make_function(), ToolOptions(name="b", icons=[ICON])))
-    assert registry.tools == (first,)
+def test_icons_that_are_too_large_together_are_refused_and_nothing_is_added(registry):
+    def add(name, icons=(ICON,) * MAX_ICONS):
+        registry.add(make_tool(make_function(), ToolOptions(name=name, icons=[*icons])))
+
+    fitting = [f"t{number}" for number in range(MAX_ICON_CHARS // (MAX_ICONS * len(ICON)))]
+    for name in (*fitting, "t0"):  # what is replaced does not count
+        add(name)
+    with pytest.raises(DefinitionError, match="together, more than 16,777,216: use smaller ones"):
+        add("too_many")
+    add("plain", icons=())
+    assert names(registry) == [*fitting, "plain"]
 
 
 # -- following variables ---------------------------------------------------------------------------

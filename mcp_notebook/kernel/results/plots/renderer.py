@@ -45,11 +45,20 @@ class ProcessRenderer:
     """Draws in other processes; thread-safe.
 
     Args:
-        seconds: Longest time of one attempt.
+        seconds: Longest time of one attempt, in seconds.
+        result_seconds: Longest time of all plots of a result, in seconds.
+        program: The Python program that draws.
     """
 
-    def __init__(self, seconds: float = SECONDS) -> None:
+    def __init__(
+        self,
+        seconds: float = SECONDS,
+        *,
+        result_seconds: float = RESULT_SECONDS,
+        program: Path = _PROGRAM,
+    ) -> None:
         self.seconds = seconds
+        self._result_seconds, self._program = result_seconds, program
 
     def draw(self, library: str, source: str, **options: Any) -> bytes:
         """Draw a plot in another process.
@@ -67,9 +76,9 @@ class ProcessRenderer:
             KeyboardInterrupt: The call and the drawing were stopped.
         """
         name = library.removesuffix("_svg").removesuffix("_vega").replace("_", "-")
-        seconds_left = compute_drawing_time_left(RESULT_SECONDS)
+        seconds_left = compute_drawing_time_left(self._result_seconds)
         if seconds_left <= 0:
-            limit = f"{RESULT_SECONDS:g} seconds"
+            limit = f"{self._result_seconds:g} seconds"
             raise NotDrawn(f"earlier plots took the {limit} that the plots of a result may take")
         if get_drawing_count() >= RESULT_DRAWINGS:
             raise NotDrawn(f"a result has at most {RESULT_DRAWINGS} plots drawn")
@@ -84,7 +93,8 @@ class ProcessRenderer:
 
     def _draw(self, library: str, request: Mapping[str, Any], seconds: float) -> bytes:
         # -P: a module of that name in the notebook's folder must not shadow the library.
-        command = [sys.executable, "-P", str(_PROGRAM), library, str(math.ceil(seconds) + _GRACE)]
+        limit = str(math.ceil(seconds) + _GRACE)
+        command = [sys.executable, "-P", str(self._program), library, limit]
         source = json.dumps(request).encode()
         with Shield() as shield:
             process = _start_process(command, source)

@@ -12,7 +12,6 @@ from IPython.core.formatters import DisplayFormatter
 
 from mcp_notebook.content import ResourceLink, Text
 from mcp_notebook.kernel.link.resource_store import ResourceStore
-from mcp_notebook.kernel.results.blocks import author_blocks as blocks
 from mcp_notebook.kernel.results.blocks.originals import discard_original, estimate_memory
 from mcp_notebook.kernel.results.blocks.piece import Piece
 from mcp_notebook.kernel.results.blocks.truncation import (
@@ -156,17 +155,14 @@ def test_json_that_was_written_is_kept_as_it_was_a_larger_value_as_it_is_when_it
     assert titles == [said, f"{said}, as of when it is read"]
 
 
-def test_what_is_far_more_as_text_than_in_memory_is_not_written(converter, store, monkeypatch):
-    monkeypatch.setattr(blocks, "MAX_JSON", 30_000)
-    value = ["a"] * 10
-    for _ in range(9):
-        value = [value] * 10
+def test_what_is_far_more_as_text_than_in_memory_is_not_written(converter, store):
+    value = [["a" * 100_000] * 20] * 20
     (link,) = (
         block
         for block in converter.make_result(value, ()).content
         if isinstance(block, ResourceLink)
     )
-    with pytest.raises(ValueError, match="more than 30,000 elements and characters"):
+    with pytest.raises(ValueError, match="more than 16,777,216 elements and characters"):
         store.find_format(link.uri).content()
 
 

@@ -12,7 +12,6 @@ from msgspec import structs
 
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.displays import render_mime_bundle
-from mcp_notebook.kernel.results.plots import renderer as module
 from mcp_notebook.kernel.results.plots.renderer import RESULT_DRAWINGS, NotDrawn, ProcessRenderer
 from mcp_notebook.kernel.safe.foreign_code import deadline
 from mcp_notebook.kernel.safe.interrupter import AsyncInterrupter
@@ -21,36 +20,36 @@ LIMIT = 30
 
 
 @pytest.fixture
-def program(tmp_path, monkeypatch):
-    """Give what is run in place of `renderer_process`: any Python program."""
+def running(tmp_path):
+    """Return what makes a renderer that runs any Python program."""
 
-    def use(source):
+    def make_renderer(source, *args, **options):
         path = tmp_path / "program.py"
         path.write_text(source)
-        monkeypatch.setattr(module, "_PROGRAM", path)
+        return ProcessRenderer(*args, program=path, **options)
 
-    return use
+    return make_renderer
 
 
 def children():
     return psutil.Process().children(recursive=True)
 
 
-def test_a_picture_is_what_the_process_writes(program):
-    program("import sys; sys.stdin.read(); sys.stdout.write('picture')")
-    assert ProcessRenderer().draw("kaleido", "x" * 1_000_000) == b"picture"
+def test_a_picture_is_what_the_process_writes(running):
+    renderer = running("import sys; sys.stdin.read(); sys.stdout.write('picture')")
+    assert renderer.draw("kaleido", "x" * 1_000_000) == b"picture"
 
 
 @pytest.mark.slow
-def test_what_takes_too_long_is_ended_with_its_children(program):
-    program(
+def test_what_takes_too_long_is_ended_with_its_children(running):
+    renderer = running(
         "import subprocess, sys, time\n"
         "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'],"
         " start_new_session=True)\n"
-        "time.sleep(600)"
+        "time.sleep(600)",
+        1.5,
     )
     before = children()
-    renderer = ProcessRenderer(1.5)
     with pytest.raises(NotDrawn, match=r"kaleido did not draw it within 1\.5 seconds"):
         renderer.draw("kaleido", "one")
     _, alive = psutil.wait_procs([child for child in children() if child not in before], LIMIT)
@@ -59,10 +58,10 @@ def test_what_takes_too_long_is_ended_with_its_children(program):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no named pipes")
 @pytest.mark.parametrize("moment", ["before", "while it starts", "after"])
-def test_an_interrupt_ends_the_drawing(program, tmp_path, monkeypatch, moment):
+def test_an_interrupt_ends_the_drawing(running, tmp_path, monkeypatch, moment):
     started = tmp_path / "started"
     os.mkfifo(started)
-    program(f"import time; open({str(started)!r}, 'w').close(); time.sleep(600)")
+    renderer = running(f"import time; open({str(started)!r}, 'w').close(); time.sleep(600)")
     before = children()
     caught, begun, made = threading.Event(), threading.Event(), []
 
@@ -82,7 +81,7 @@ def test_an_interrupt_ends_the_drawing(program, tmp_path, monkeypatch, moment):
         if moment == "before":
             begun.set()
             interrupted.wait(LIMIT)
-        ProcessRenderer().draw("kaleido", "")
+        renderer.draw("kaleido", "")
 
     def call():
         made.append(AsyncInterrupter(KeyboardInterrupt))
@@ -116,33 +115,30 @@ def test_a_module_in_the_notebooks_folder_is_not_taken_for_the_library(tmp_path,
 
 
 @pytest.mark.needs("vl_convert")
-def test_one_result_starts_a_bounded_number_of_processes(program, tmp_path):
+def test_one_result_starts_a_bounded_number_of_processes(running, tmp_path):
     log = tmp_path / "starts"
-    program(f"open({str(log)!r}, 'a').write('x'); raise SystemExit('no such library')")
+    renderer = running(f"open({str(log)!r}, 'a').write('x'); raise SystemExit('no such library')")
     svg = quote('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>')
     html = "".join(f'<img src="data:image/svg+xml,{svg}">' for _ in range(100))
-    budget = structs.replace(Budget(), renderer=ProcessRenderer())
+    budget = structs.replace(Budget(), renderer=renderer)
     with deadline():
         for _ in range(2):
             render_mime_bundle({"text/html": html}, budget)
     assert len(log.read_text()) == RESULT_DRAWINGS
 
 
-def test_all_plots_of_one_result_have_a_bound_together(program, monkeypatch):
-    program("import sys, time; sys.stdin.read(); time.sleep(0.3); sys.stdout.write('picture')")
-    monkeypatch.setattr(module, "RESULT_SECONDS", 0.2)
-    renderer = ProcessRenderer()
+def test_all_plots_of_one_result_have_a_bound_together(running):
+    renderer = running("import time; time.sleep(600)", result_seconds=0.2)
     with deadline():
         with pytest.raises(NotDrawn, match=r"kaleido did not draw it within 0\.2"):
             renderer.draw("kaleido", "one")
         with pytest.raises(NotDrawn, match=r"^earlier plots took the 0\.2 seconds"):
             renderer.draw("vl_convert_svg", "two")
-    monkeypatch.setattr(module, "RESULT_SECONDS", LIMIT)
-    with deadline():
-        assert renderer.draw("vl_convert_svg", "two") == b"picture"
+    with deadline(), pytest.raises(NotDrawn, match=r"vl-convert did not draw it within 0\.2"):
+        renderer.draw("vl_convert_svg", "two")
 
 
-def test_a_crash_of_a_library_is_a_failure(program):
-    program("import os; os.abort()")
+def test_a_crash_of_a_library_is_a_failure(running):
+    renderer = running("import os; os.abort()")
     with pytest.raises(NotDrawn, match="vl-convert failed: its process ended with"):
-        ProcessRenderer().draw("vl_convert_vega", "")
+        renderer.draw("vl_convert_vega", "")

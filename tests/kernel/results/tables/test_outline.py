@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from mcp_notebook.kernel.results.tables import summary
 from mcp_notebook.kernel.results.tables.outline import summarize_items
 from mcp_notebook.kernel.safe.to_json import to_short_json
 
@@ -146,16 +145,16 @@ def test_of_very_many_items_the_first_are_summarized():
     assert "of the first 50,000: 0 to 49999" in short[10]
 
 
-def test_of_large_records_it_is_said_that_some_were_read(monkeypatch):
-    monkeypatch.setattr(summary, "MAX_VALUES", 2_000)
-    rows = [{"key": f"k{n}", "kind": "ab"[n % 2]} for n in range(5_000)]
+def test_of_large_records_it_is_said_that_some_were_read():
+    more = dict.fromkeys("cdefghij", "more")
+    rows = [{"key": f"k{n}", "kind": "ab"[n % 2], **more} for n in range(20_000)]
     [note] = [item for item in shorten(rows) if isinstance(item, str)]
     assert "all: " not in note
     assert note.startswith(
-        "... 4,980 of 5,000 items left out; key str: at least 1,000 distinct; kind"
+        "... 19,980 of 20,000 items left out; key str: at least 10,000 distinct; kind"
     )
     assert note.endswith(
-        '"about", "at least", %: of 1,000 rows spread over the table; rare values and gaps may be '
+        '"about", "at least", %: of 10,000 rows spread over the table; rare values and gaps may be '
         "missing there ..."
     )
 

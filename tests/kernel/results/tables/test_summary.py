@@ -14,19 +14,24 @@ from mcp_notebook.kernel.results.tables import summary
 from mcp_notebook.kernel.results.tables.narwhals_frame import wrap_narwhals_table
 from mcp_notebook.kernel.results.tables.pandas_frame import wrap_pandas_table
 from mcp_notebook.kernel.results.tables.row_frame import wrap_array, wrap_dicts
-from mcp_notebook.kernel.results.tables.summary import summarize_array, summarize_columns
+from mcp_notebook.kernel.results.tables.summary import (
+    MAX_LABELED,
+    MAX_NUMBERS,
+    summarize_array,
+    summarize_columns,
+)
 
 np = pytest.importorskip("numpy")
 pd = pytest.importorskip("pandas")
 
 
-def lines(value):
+def lines(value, positions=None):
     frame = (
         wrap_pandas_table(value) or wrap_narwhals_table(value) or wrap_array(value)
         if not isinstance(value, list)
         else wrap_dicts(value)
     )
-    return summarize_columns(frame, range(frame.width)).lines
+    return summarize_columns(frame, positions or range(frame.width)).lines
 
 
 def line(values, **options):
@@ -210,39 +215,43 @@ def test_an_array_is_summarized_as_a_whole(array, said):
 
 # -- bounds ----------------------------------------------------------------------------------------
 
+AS_ONE_OF_MANY = [0] * 500
+"""A table's first column, read as one of 500: they share the cells that may be read."""
 
-def test_of_very_many_rows_it_is_said_that_some_were_read(monkeypatch):
-    monkeypatch.setattr(summary, "MAX_VALUES", 2_000)
-    monkeypatch.setattr(summary, "MIN_SAMPLE", 1_000)
+
+def test_of_very_many_rows_it_is_said_that_some_were_read():
     frame = pd.DataFrame({"n": range(100_000), "t": ["a", "b", "b", None] * 25_000})
     told = summarize_columns(wrap_pandas_table(frame), [0, 1])
     assert told.lines[0].startswith("n int64: 0 to 99999, mean 50000.0")  # numbers are exact
     assert ": 25,000 missing, at least 2 distinct, b (" in told.lines[1]  # so are gaps
-    assert told.note.startswith('"about", "at least", %: of 1,000 rows spread over the table')
-    monkeypatch.setattr(summary, "MAX_NUMBERS", 1_000)
-    told = summarize_columns(wrap_pandas_table(frame), [0, 1])
+    assert told.note.startswith('"about", "at least", %: of 50,000 rows spread over the table')
+    told = summarize_columns(wrap_pandas_table(frame), AS_ONE_OF_MANY)
     assert re.match(r"n int64: about \d+ to \d+, mean", told.lines[0])
-    names = pd.DataFrame({"t": ["a", "b"] * 5_000})
+    names = pd.DataFrame({"t": ["a", "b"] * 100_000})
     [only] = summarize_columns(wrap_pandas_table(names), [0]).lines
     assert only.startswith(f"t {names.t.dtype}: at least 2 distinct, ")
     assert all(4 <= float(share) / 10 <= 6 for share in re.findall(r"\((\d+)%\)", only))
-    assert summarize_array(np.arange(10_000)).endswith("(of 2,000 elements spread over it)")
+    long = np.zeros(MAX_NUMBERS + 1, "i1")
+    assert summarize_array(long).endswith("(of 100,000 elements spread over it)")
+
+
+BITS = np.array([0, 1], "i1")
+PAIRS = MAX_NUMBERS // 2 + 1
+"""So many pairs are more elements than are read."""
 
 
 @pytest.mark.parametrize(
     ("array", "share_of_zeros"),
     [
-        (np.tile([0, 1], 6_000), 50),
-        (np.stack([np.zeros(6_000, int), np.full(6_000, 1)]), 50),
-        (np.tile([0, 0, 0, 1], (1, 3_000)), 75),
-        (np.tile([0, 1], (40, 300)).T, 50),
-        (np.ma.array(np.tile([0, 1, 1], 4_000), mask=np.tile([0, 0, 1], 4_000)), 33),
+        (lambda: np.tile(BITS, PAIRS), 50),
+        (lambda: np.repeat(BITS, PAIRS).reshape(2, -1), 50),
+        (lambda: np.tile(BITS[[0, 0, 0, 1]], (1, PAIRS // 2 + 1)), 75),
+        (lambda: np.tile(BITS, (40, PAIRS // 40 + 1)).T, 50),
+        (lambda: np.ma.masked_equal(np.tile(np.arange(3, dtype="i1"), PAIRS), 2), 33),
     ],
 )
-def test_a_large_array_is_read_all_over(array, share_of_zeros, monkeypatch):
-    monkeypatch.setattr(summary, "MAX_NUMBERS", 10_000)
-    monkeypatch.setattr(summary, "MAX_VALUES", 2_000)
-    said = summarize_array(array)
+def test_a_large_array_is_read_all_over(array, share_of_zeros):
+    said = summarize_array(array())
     assert "0 to 1" in said
     [share] = re.findall(r"\b0 \((\d+)%\)", said)
     assert abs(int(share) - share_of_zeros) < 5
@@ -259,27 +268,22 @@ def test_the_rows_that_are_read_are_spread_over_the_table(size, count):
 
 @pytest.mark.needs("polars", "pyarrow")
 @pytest.mark.parametrize("library", ["pandas", "polars", "arrow", "numpy"])
-def test_the_rows_at_the_ends_weigh_no_more_than_others(library, monkeypatch):
-    monkeypatch.setattr(summary, "MAX_NUMBERS", 1_000)
-    monkeypatch.setattr(summary, "MAX_VALUES", 1_000)
+def test_the_rows_at_the_ends_weigh_no_more_than_others(library):
     values = [1e9, *([1.0, 2.0] * 100_000), 1e9]
-    [said] = lines(SAME_COLUMN[library](values))
+    said = lines(SAME_COLUMN[library](values), AS_ONE_OF_MANY)[0]
     assert re.fullmatch(r"(c )?\w+: about 1.0 to 2.0, mean 1.\d+", said)
 
 
-def test_exact_numbers_have_no_note_on_rows_that_were_read(monkeypatch):
-    monkeypatch.setattr(summary, "MAX_LABELED", 1_000)
-    monkeypatch.setattr(summary, "MAX_VALUES", 1_000)
-    frame = pd.DataFrame({"n": range(5_000)})
+def test_exact_numbers_have_no_note_on_rows_that_were_read():
+    frame = pd.DataFrame({"n": range(MAX_LABELED + 1)})
     assert summarize_columns(wrap_pandas_table(frame), [0]).note == ""
-    days = frame.set_index(pd.date_range("2024-01-01", periods=5_000, freq="h", unit="ns"))
-    told = summarize_columns(wrap_pandas_table(days), [0])
-    assert told.lines[0] == "index datetime64[ns]: 2024-01-01 00:00:00 to 2024-07-27 07:00:00"
+    minutes = pd.date_range("2024-01-01", periods=len(frame), freq="min", unit="ns")
+    told = summarize_columns(wrap_pandas_table(frame.set_index(minutes)), [0])
+    assert told.lines[0] == "index datetime64[ns]: 2024-01-01 00:00:00 to 2025-11-25 10:40:00"
     assert told.note == ""
 
 
-def test_shares_of_some_rows_are_not_rounded_to_all_of_them(monkeypatch):
-    monkeypatch.setattr(summary, "MAX_VALUES", 1_000)
+def test_shares_of_some_rows_are_not_rounded_to_all_of_them():
     ones = ["a"] * 99_990 + ["b"] * 10
     [said] = lines(pd.DataFrame({"c": ones * 2}))
     assert "100%" not in said
@@ -308,12 +312,11 @@ def test_the_columns_that_a_wide_table_leaves_out_tell_their_gaps(library):
     assert other.endswith(": 4 distinct, a (99), b (99), x (1), y (1)")
 
 
-def test_the_columns_left_out_of_a_wide_table_are_read_within_bounds(monkeypatch):
-    monkeypatch.setattr(summary, "MAX_GROUPED", 100)
+def test_the_columns_left_out_of_a_wide_table_are_read_within_bounds():
     frame = wrap_pandas_table(pd.DataFrame(np.ones((20, 5_000))))
     assert summary.summarize_left_out(frame, range(15, 4_985)) == [
-        "of the first 100 of them:",
-        "100 float64 columns: always 1.0; none missing",
+        "of the first 1,000 of them:",
+        "1,000 float64 columns: always 1.0; none missing",
     ]
 
 
