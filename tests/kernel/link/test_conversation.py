@@ -73,14 +73,8 @@ def test_in_place_of_a_result_that_is_too_large_comes_what_can_be_done(listening
         result = link.receive()
         assert result.is_error
         assert re.search(
-<<<<<<< HEAD
-            r"too large to be sent: .* 67,\d{3},\d{3} bytes, and the limit is 67,108,864\b.* as a "
-            r"file .* "
-            r"`max_result_chars`",
-=======
             r"too large to be sent: .* 67,109,\d\d\d bytes, and the limit is 67,108,864\b.* "
             r"as a file .* `max_result_chars`",
->>>>>>> h1
             text_of(result),
         )
         assert text_of(link.call("echo")) == "echo {}"
