@@ -19,8 +19,8 @@ from pictures.drawing import arrow, picture, rectangle, text
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = "mcp_notebook"
-LEFT_OUT = {"__main__", "_version"}
-"""Modules that are no room: they only lead to the others."""
+LEFT_OUT = {"__main__", "_version", "asgi"}
+"""Modules that are no room: they only lead to the others, or give them names."""
 TITLES = {
     "kernel": "kernel/: inside the user's kernel",
     "bridge": "bridge/: the background process",
