@@ -92,7 +92,6 @@ def test_each_dependency_that_our_code_imports_is_declared():
     provided = {_normal(re.match(r"[\w.-]+", line)[0]) for line in PROJECT["dependencies"]}
     provided |= {
         "mcp-notebook",
-        "mcp-types",  # comes with mcp, at its version
         "pil",  # used where it is installed; pictures go unscaled where it is not
         "pyarrow",  # used where it is installed; tables have no Parquet where it is not
         "numpy",  # who gives samples or arrays has it
@@ -105,13 +104,18 @@ def test_each_dependency_that_our_code_imports_is_declared():
         *("jupyter-server", "tornado"),  # Jupyter Server is what imports mcp_notebook.jupyter
         "jupyter-core",  # comes with jupyter-client, which is made of it
         "pydantic-core",  # comes with pydantic, at its version
-        "starlette",  # mcp's own HTTP application is made of it
         "traitlets",  # IPython's and ipykernel's objects are made of it
     }
     graph = grimp.build_graph("mcp_notebook", include_external_packages=True)
     imported = {_normal(name.partition(".")[0]) for name in graph.modules}
-    assert {"ipython", "mcp", "yaml"} < imported
+    assert {"ipython", "msgspec", "yaml"} < imported
     assert imported - provided - {_normal(name) for name in sys.stdlib_module_names} == set()
+
+
+def test_it_can_be_installed_beside_any_version_of_the_official_sdk():
+    """What stands in Jupyter beside it needs another one, with another starlette."""
+    required = {_normal(re.match(r"[\w.-]+", line)[0]) for line in PROJECT["dependencies"]}
+    assert required.isdisjoint({"mcp", "mcp-types", "starlette", "sse-starlette"})
 
 
 def _normal(name):

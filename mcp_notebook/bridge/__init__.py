@@ -15,5 +15,6 @@ Rooms, from top to bottom: `jupyter` (the bridge behind a Jupyter Server), `tran
 clients <-> MCP messages), `connect` (a remote server for a stdio client), `server` (MCP's
 requests <-> calls to kernels), `headless` (notebooks without a frontend), `access` (who may do
 what), `telemetry` (audit log), `kernels` (links to kernels, and their joined
-catalogue of tools). `app` builds them and stops them in order; `http_app` adds what HTTP needs.
+catalogue of tools). `app` builds them and stops them in order; `http_app` adds what HTTP needs, and
+`asgi` has the types of its applications.
 """

@@ -18,21 +18,18 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 
-from mcp_notebook.bridge.server.sessions import postponed_sdk  # noqa: F401
-
-# isort: split
 from mcp_notebook.bridge.absent_notebooks import find_departed_notebooks, has_kernel
 from mcp_notebook.bridge.access.caller import OWNER, Caller, Permissions
 from mcp_notebook.bridge.headless.cell_progress import SharedProgress
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.server import FirstTools, NotebookServer, ServerOptions
-from mcp_notebook.bridge.server.sessions.protocol_error import INTERNAL_ERROR, ProtocolError
 from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
 from mcp_notebook.bridge.telemetry.call_events import CallObserver
 from mcp_notebook.bridge.transports.stdio import serve_stdio
 from mcp_notebook.discovery.records import Record, watch_records
 from mcp_notebook.errors import McpNotebookError, NotebookError
+from mcp_notebook.protocol.errors import INTERNAL_ERROR, ProtocolError
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.termination import handle_signals, list_termination_signals
 from mcp_notebook.text.missing_tools import MissingTool

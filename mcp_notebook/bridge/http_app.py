@@ -17,9 +17,6 @@ from urllib.parse import urlsplit
 import anyio
 
 from mcp_notebook._version import __version__
-from mcp_notebook.bridge.server.sessions import sdk_import  # noqa: F401
-
-# isort: split
 from mcp_notebook.bridge.access.own_token_file import read_token
 from mcp_notebook.bridge.access.refusals import RefusalLog
 from mcp_notebook.bridge.access.token_check import OwnToken, list_authenticators

@@ -1,6 +1,6 @@
 """Calls tools with their examples: in copies of the kernel, and as clients of both eras do.
 
-Runs on the command's event loop. The door to the MCP SDK's client in this room.
+Runs on the command's event loop.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -10,9 +10,6 @@ from time import monotonic
 from typing import Any
 
 import anyio
-from mcp import Client, MCPError
-from mcp.client.streamable_http import streamable_http_client
-from mcp_types import Implementation
 
 from mcp_notebook import meta_keys
 from mcp_notebook._version import __version__
@@ -22,10 +19,15 @@ from mcp_notebook.bridge.kernels.running_call import NO_LISTENER
 from mcp_notebook.check.subject import Answer, CheckedTool, Era, Trial, is_read_only
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError, CopyEnded
+from mcp_notebook.mcp_client.client import McpClient
+from mcp_notebook.mcp_client.http import HttpTransport
 from mcp_notebook.outgoing_http import open_http_client
+from mcp_notebook.protocol.errors import ProtocolError
+from mcp_notebook.protocol.versions import LATEST_HANDSHAKE, LATEST_MODERN
 from mcp_notebook.wire import content_blocks, messages
 
-_INFO = Implementation(name="mcp-notebook-check", version=__version__)
+_PROGRAM = "mcp-notebook-check"
+_VERSIONS: Mapping[Era, str] = {"modern": LATEST_MODERN, "legacy": LATEST_HANDSHAKE}
 _MARGIN = 5.0
 """Seconds by which a connection outlasts the longest call."""
 _END_NOTICED = 0.5
@@ -63,7 +65,7 @@ async def call_examples(
         _connect(bridge, "modern", limit) as modern,
         _connect(bridge, "legacy", limit) as legacy,
     ):
-        clients: dict[Era, Client] = {"modern": modern, "legacy": legacy}
+        clients: dict[Era, McpClient] = {"modern": modern, "legacy": legacy}
         for tool in tools:
             reason = _find_obstacle(tool, calls_all=calls_all)
             if reason is not None:
@@ -142,7 +144,7 @@ async def try_example(
     """Call a tool in a copy of the kernel."""
     began = monotonic()
     result, failure, is_late = Result(), None, False
-    client = messages.ClientInfo(name=_INFO.name, version=_INFO.version)
+    client = messages.ClientInfo(name=_PROGRAM, version=__version__)
     try:
         with anyio.fail_after(limit):
             call = link.start_call(tool.info.name, dict(arguments), client=client, is_trial=True)
@@ -173,34 +175,31 @@ async def try_example(
 
 
 @asynccontextmanager
-async def _connect(bridge: OwnBridge, era: Era, limit: float) -> AsyncIterator[Client]:
+async def _connect(bridge: OwnBridge, era: Era, limit: float) -> AsyncIterator[McpClient]:
     headers = {"Authorization": f"Bearer {bridge.token}"}
     async with (
         open_http_client(headers=headers, timeout=limit + _MARGIN) as http,
-        Client(
-            streamable_http_client(bridge.url, http_client=http),
-            mode="auto" if era == "modern" else "legacy",
-            client_info=_INFO,
-        ) as client,
+        HttpTransport.open(http, bridge.url) as transport,
     ):
-        await client.list_tools()  # after which it checks structured content
+        client = McpClient(transport, _PROGRAM, _VERSIONS[era])
+        await client.open()
+        await client.list_tools()  # which says what headers repeat
         yield client
 
 
 async def _call(
-    client: Client, era: Era, tool: CheckedTool, arguments: Mapping[str, Any], limit: float
+    client: McpClient, era: Era, tool: CheckedTool, arguments: Mapping[str, Any], limit: float
 ) -> Answer:
     began = monotonic()
     result: dict[str, Any] = {}
     failure, is_late = None, False
     try:
         with anyio.fail_after(limit):
-            answer = await client.call_tool(tool.name, dict(arguments))
-        result = answer.model_dump(mode="json", by_alias=True, exclude_none=True)
+            result = dict(await client.call_tool(tool.name, arguments))
     except TimeoutError:
         is_late = True
-    except (MCPError, RuntimeError) as error:  # the SDK's own for a wrong structured content
-        failure = str(error).partition("\n")[0]
+    except ProtocolError as error:
+        failure = error.message.partition("\n")[0]
     return Answer(
         tool=tool.name,
         arguments=arguments,

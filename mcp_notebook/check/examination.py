@@ -17,7 +17,7 @@ from mcp_notebook.bridge.headless.notebook_reader import list_code_cells, read_n
 from mcp_notebook.bridge.http_app import open_own_bridge
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.server.forms.tool_form import VERSIONS, make_tool_form
+from mcp_notebook.bridge.server.forms.tool_form import make_tool_form
 from mcp_notebook.check.answers import judge_answers
 from mcp_notebook.check.calls import call_examples, try_examples
 from mcp_notebook.check.descriptions import judge_words
@@ -28,6 +28,7 @@ from mcp_notebook.check.schemas import judge_schemas
 from mcp_notebook.check.subject import CheckedTool, CodeCell, Subject, find_definition
 from mcp_notebook.discovery.records import list_live_records
 from mcp_notebook.errors import NotebookError
+from mcp_notebook.protocol.versions import VERSIONS
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.wire import messages
 

@@ -5,8 +5,7 @@ Face: `examination` (`Examination`, `examine`).
 Runs in a short-lived process, on its event loop; it changes nothing. `notebook_end` asks open
 notebooks, the background bridge and running Jupyter servers. `configured_servers` reads the entries
 for mcp-notebook in clients' settings, and `client_end` starts the command of each as its client
-would, or asks whether its address answers. Both use `probes`, the door to the MCP SDK and to httpx2
-in this room.
+would, or asks whether its address answers. Both use `probes`.
 
 `findings` has the table of what can be wrong: each with its cause and the next step. Where clients
 keep their settings, and what an entry should be, is defined in `clients`.

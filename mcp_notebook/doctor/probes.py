@@ -1,28 +1,26 @@
 """Probes of servers: lists tools over MCP, and sends simple HTTP requests, all with a timeout.
 
-Runs on the command's event loop. The door to the MCP SDK's client and to httpx2 in this room. The
-callers interpret the answers.
+Runs on the command's event loop. The door to httpx2 in this room. The callers interpret the
+answers.
 """
 
-import logging
 import os
 import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import IO, Any
 
 import anyio
 import httpx2
-from mcp import Client, MCPError, StdioServerParameters
-from mcp.client import Transport
-from mcp.client.stdio import stdio_client
-from mcp_types import Implementation
-from pydantic import ValidationError
 
-from mcp_notebook._version import __version__
+from mcp_notebook.mcp_client.client import McpClient
+from mcp_notebook.mcp_client.stdio import open_command
 from mcp_notebook.outgoing_http import open_http_client
+from mcp_notebook.protocol.errors import ProtocolError
+from mcp_notebook.protocol.versions import LATEST_HANDSHAKE
 from mcp_notebook.text.missing_tools import READ_RESOURCE
 
 BARE_PATH = os.environ.get("PATH", "") if sys.platform == "win32" else os.defpath
@@ -59,14 +57,20 @@ async def ask_command(
         folder: Its working directory.
         limit: The timeout in seconds.
     """
-    parameters = StdioServerParameters(
-        command=words[0], args=list(words[1:]), env={"PATH": BARE_PATH, **env}, cwd=folder
-    )
+    began = time.monotonic()
+    options = {"env": {"PATH": BARE_PATH, **env}, "folder": folder}
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
-        answer = await _ask(stdio_client(parameters, errlog=log), limit)
+        try:
+            with anyio.fail_after(limit):
+                answer = await _list_tools(words, log, began, **options)
+        except TimeoutError:
+            late = time.monotonic() - began
+            answer = Answer(is_late=True, error="It did not answer.", seconds=late)
+        except (ProtocolError, OSError, ValueError) as error:
+            answer = Answer(error=str(error), seconds=time.monotonic() - began)
         log.seek(0)
         lines = [line.rstrip() for line in log if line.strip()]
-    return Answer(**{**vars(answer), "lines": lines})
+    return replace(answer, lines=lines)
 
 
 async def ask_status(method: str, url: str, headers: Mapping[str, str] | None = None) -> int | None:
@@ -79,50 +83,15 @@ async def ask_status(method: str, url: str, headers: Mapping[str, str] | None = 
             return None
 
 
-async def _ask(transport: Transport, limit: float) -> Answer:
-    began = time.monotonic()
-    sdk = logging.getLogger("mcp.client")
-    level = sdk.level
-    try:
-        # It logs a traceback for each line that is not a message.
-        sdk.setLevel(logging.CRITICAL)
-        with anyio.fail_after(limit):
-            return await _list_tools(transport, began)
-    except TimeoutError:
-        return Answer(is_late=True, error="It did not answer.", seconds=time.monotonic() - began)
-    except (MCPError, OSError, ValueError, httpx2.HTTPError) as error:
-        return Answer(error=str(error), seconds=time.monotonic() - began)
-    except ExceptionGroup as group:
-        expected, others = group.split((MCPError, OSError, ValidationError, httpx2.HTTPError))
-        if expected is None or others is not None:
-            raise
-        return Answer(error=_find_reason(expected), seconds=time.monotonic() - began)
-    finally:
-        sdk.setLevel(level)
-
-
-async def _list_tools(transport: Transport, began: float) -> Answer:
+async def _list_tools(words: Sequence[str], log: IO[str], began: float, **options: Any) -> Answer:
     """Return the answers to ``initialize`` and ``tools/list``."""
-    info = Implementation(name="mcp-notebook-doctor", version=__version__)
-    async with Client(transport, mode="legacy", client_info=info) as client:
-        page = await client.list_tools()
-        tools = [tool.name for tool in page.tools]
-        while page.next_cursor is not None:
-            page = await client.list_tools(cursor=page.next_cursor)
-            tools += [tool.name for tool in page.tools]
-        server = client.server_info
-        return Answer(
-            tools=tuple(name for name in tools if name != READ_RESOURCE),
-            version=server.version
-            if server is not None and server.name == "mcp-notebook"
-            else None,
-            seconds=time.monotonic() - began,
-        )
-
-
-def _find_reason(group: BaseExceptionGroup[Exception]) -> str:
-    """Return the message of the first error in a group."""
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return str(error) or type(error).__name__
+    async with open_command(words, errors=log, **options) as transport:
+        client = McpClient(transport, "mcp-notebook-doctor", LATEST_HANDSHAKE)
+        await client.open()
+        names = [str(tool.get("name")) for tool in await client.list_tools()]
+    is_ours = client.server.get("name") == "mcp-notebook"
+    return Answer(
+        tools=tuple(name for name in names if name != READ_RESOURCE),
+        version=str(client.server.get("version")) if is_ours else None,
+        seconds=time.monotonic() - began,
+    )

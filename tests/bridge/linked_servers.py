@@ -6,6 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 import anyio
+from judge import in_process
 from live import TIMEOUT, LiveKernel, record_of
 from mcp import Client
 
@@ -72,6 +73,6 @@ async def linked_client(
     """Yield a client of a server that is linked to this kernel."""
     async with (
         linked_server(kernel, **options) as (server, _),
-        Client(server.mcp, mode=era, client_info=client_info) as client,
+        Client(in_process(server), mode=era, client_info=client_info) as client,
     ):
         yield client

@@ -1,11 +1,11 @@
-"""The versions that the site names are those of pyproject.toml, of the code and of the SDK."""
+"""The versions that the site names are those of pyproject.toml and of the code."""
 
 import re
 import tomllib
 
 from documents import ROOT, page
-from mcp_types.version import SUPPORTED_PROTOCOL_VERSIONS
 
+from mcp_notebook.protocol.versions import VERSIONS
 from mcp_notebook.wire.messages import PROTOCOL_VERSION
 
 TEXT = page("operate/index.md").text
@@ -30,8 +30,8 @@ def test_the_versions_of_jupyter_are_the_lowest_that_are_tried():
     assert f"notebook>={oldest}" in extras
 
 
-def test_the_versions_of_mcp_are_those_of_the_sdk():
-    assert _row("MCP").split(", ") == sorted(SUPPORTED_PROTOCOL_VERSIONS)
+def test_the_versions_of_mcp_are_those_of_the_code():
+    assert _row("MCP").split(", ") == list(VERSIONS)
 
 
 def test_the_protocol_of_the_link_is_the_current_one():

@@ -13,7 +13,6 @@ import pytest
 from bridges import NEEDS_TWO_USERS, TOKEN, hold_port_of_another_user, http_bridge
 from kernel_stand_ins import peer, welcome
 from live import live_kernel, record_of
-from mcp.client.stdio import stdio_client
 from msgspec import structs
 from notebook_files import write_notebook
 from served_folder import LOAD, PID
@@ -26,6 +25,7 @@ from mcp_notebook.clients.known_clients import CLIENTS
 from mcp_notebook.discovery.records import write_record
 from mcp_notebook.doctor import probes
 from mcp_notebook.doctor.examination import Examination, examine
+from mcp_notebook.mcp_client.stdio import open_command
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import print_check
 from mcp_notebook.wire import messages
@@ -67,15 +67,13 @@ def user(home, monkeypatch):
 def _commands_start_in_a_fraction_of_the_time(monkeypatch):
     """Fork the command that `install` writes (`forked_command`), if it runs this very package."""
 
-    def start(parameters, **options):
-        words = [parameters.command, *parameters.args]
-        is_ours = words[:4] == [sys.executable, "-P", "-m", "mcp_notebook"]
-        if forked_command.are_forked and is_ours and "PYTHONPATH" not in parameters.env:
-            command, *arguments = forked_command.list_words(*words[4:])
-            parameters = parameters.model_copy(update={"command": command, "args": arguments})
-        return stdio_client(parameters, **options)
+    def start(words, *, env, **options):
+        is_ours = list(words[:4]) == [sys.executable, "-P", "-m", "mcp_notebook"]
+        if forked_command.are_forked and is_ours and "PYTHONPATH" not in env:
+            words = forked_command.list_words(*words[4:])
+        return open_command(words, env=env, **options)
 
-    monkeypatch.setattr(probes, "stdio_client", start)
+    monkeypatch.setattr(probes, "open_command", start)
 
 
 def run(*arguments, **env):

@@ -15,10 +15,12 @@ import anyio
 import httpx2
 import pytest
 from forked_command import list_words
+from judge import judged
 from listing import KNOWN, list_tools
 from live import TIMEOUT, LiveKernel, kernel_env, live_kernel, soon
 from mcp import Client, StdioServerParameters
 from mcp.client.extension import advertise
+from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, ImageContent, TextContent, Tool
 
@@ -123,7 +125,8 @@ async def connected(
             args=words,
             env={"HOME": str(home)},
         )
-        async with Client(server, mode=era, **{"client_info": KNOWN} | options) as client:
+        transport = judged(stdio_client(server))
+        async with Client(transport, mode=era, **{"client_info": KNOWN} | options) as client:
             yield client
         return
     with http_bridge(home, *arguments) as served:
@@ -143,7 +146,7 @@ async def over_http(
     elif shows_views:
         options["extensions"] = SHOWS_VIEWS
     async with http_client(headers=headers, **declaring) as http:
-        server = streamable_http_client(url, http_client=http)
+        server = judged(streamable_http_client(url, http_client=http))
         async with Client(server, mode=era, **{"client_info": KNOWN} | options) as client:
             yield client
 

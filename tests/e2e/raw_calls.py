@@ -1,4 +1,4 @@
-"""Calls of tools by hand: plain ones, which the bridge reads itself, and others for the SDK."""
+"""Calls of tools by hand."""
 
 from typing import Any
 
@@ -6,13 +6,11 @@ import httpx2
 from clients import HEADERS, INITIALIZED, answer_of, http_client, initialize
 
 ELICITATION = {"elicitation": {}}
-WAYS = ("plain", "sdk")
-"""Whether the SDK reads the request."""
 MODERN, HANDSHAKE = "2026-07-28", "2025-11-25"
 
 
 def make_request(
-    name: str, *, way: str = "plain", capabilities: dict[str, Any] | None = None, **arguments: Any
+    name: str, *, capabilities: dict[str, Any] | None = None, **arguments: Any
 ) -> dict[str, Any]:
     """Return a call in the form of 2026-07-28."""
     meta = {
@@ -21,8 +19,6 @@ def make_request(
         "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
     }
     params: dict[str, Any] = {"name": name, "arguments": arguments, "_meta": meta}
-    if way == "sdk":
-        params["unknown"] = 1  # no parameter of a plain request
     return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
 
 
@@ -52,7 +48,6 @@ async def post_older_call(
     url: str,
     name: str,
     *,
-    way: str = "plain",
     token: str | None = None,
     capabilities: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
@@ -63,7 +58,7 @@ async def post_older_call(
         http.headers["Mcp-Session-Id"] = opened.headers["Mcp-Session-Id"]
         http.headers["MCP-Protocol-Version"] = HANDSHAKE
         await http.post(url, json=INITIALIZED)
-        request = make_request(name, way=way)
+        request = make_request(name)
         del request["params"]["_meta"]
         result: dict[str, Any] = answer_of(await http.post(url, json=request))["result"]
         return result

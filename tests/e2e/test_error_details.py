@@ -10,7 +10,7 @@ from live import kernel_with
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 from oauth_issuer import serve_issuer
-from raw_calls import WAYS, post_call, post_older_call
+from raw_calls import post_call, post_older_call
 from task_client import TasksExtension
 
 from mcp_notebook.bridge.access.caller import EVERYTHING
@@ -108,12 +108,11 @@ async def test_the_user_on_this_machine_gets_everything(connect):
         assert 'password = "hunter2"' in text
 
 
-@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.usefixtures("kernel")
-async def test_a_guest_gets_type_and_message_in_both_ways_and_eras(served, guest, way):
+async def test_a_guest_gets_type_and_message_in_both_eras(served, guest):
     for name in ("fail", "fail_apart", "count", "tell", "mask", "show"):
-        modern = answer_of(await post_call(served.url, name, way=way, token=guest))["result"]
-        older = await post_older_call(served.url, name, way=way, token=guest)
+        modern = answer_of(await post_call(served.url, name, token=guest))["result"]
+        older = await post_older_call(served.url, name, token=guest)
         for result in (modern, older):
             assert result["isError"]
             text = json.dumps(result, ensure_ascii=False)

@@ -5,7 +5,7 @@ from clients import connected, text_of
 from live import kernel_with
 from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitResult
-from raw_calls import ELICITATION, WAYS, post_call, post_older_call
+from raw_calls import ELICITATION, post_call, post_older_call
 from task_client import TasksExtension
 
 from mcp_notebook.text.missing_tools import META_TOOLS
@@ -51,41 +51,38 @@ def nothing_ran(kernel):
     assert kernel.ok("print(ran)").text.strip() == "[]"
 
 
-@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", ["choose", "choose_later", "buy"])
 @pytest.mark.usefixtures("nothing_ran")
-async def test_a_client_that_has_not_declared_it_is_told_what_it_lacks(served, name, way):
-    response = await post_call(served.url, name, way=way)
+async def test_a_client_that_has_not_declared_it_is_told_what_it_lacks(served, name):
+    response = await post_call(served.url, name)
     assert response.status_code == 400
     error = response.json()["error"]
     assert error["code"] == -32021
     assert error["data"] == {"requiredCapabilities": {"elicitation": {}}}
     assert LACKING in error["message"]
     only_pages = {"elicitation": {"url": {}}}
-    response = await post_call(served.url, name, way=way, capabilities=only_pages)
+    response = await post_call(served.url, name, capabilities=only_pages)
     assert response.json()["error"]["code"] == -32021
 
 
-@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.usefixtures("kernel")
-async def test_any_capability_and_any_extension_can_be_required(served, way):
-    response = await post_call(served.url, "draft", way=way, capabilities={"sampling": {}})
+async def test_any_capability_and_any_extension_can_be_required(served):
+    response = await post_call(served.url, "draft", capabilities={"sampling": {}})
     assert response.status_code == 400
     lacking = {"roots": {}, "extensions": {"com.example/maps": {}}}
     assert response.json()["error"]["data"] == {"requiredCapabilities": lacking}
     declared = {"sampling": {}, **lacking}
-    response = await post_call(served.url, "draft", way=way, capabilities=declared)
+    response = await post_call(served.url, "draft", capabilities=declared)
     assert response.json()["result"]["content"][0]["text"] == "drafted"
-    result = await post_older_call(served.url, "draft", way=way, capabilities=declared)
+    result = await post_older_call(served.url, "draft", capabilities=declared)
     assert result["content"][0]["text"] == "drafted"
-    result = await post_older_call(served.url, "draft", way=way, capabilities={"sampling": {}})
+    result = await post_older_call(served.url, "draft", capabilities={"sampling": {}})
     assert "the client capability `roots` and `com.example/maps`" in result["content"][0]["text"]
 
 
-@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.usefixtures("nothing_ran")
-async def test_the_older_eras_have_no_such_error_and_get_a_result_that_says_so(served, way):
-    result = await post_older_call(served.url, "choose", way=way)
+async def test_the_older_eras_have_no_such_error_and_get_a_result_that_says_so(served):
+    result = await post_older_call(served.url, "choose")
     assert result["isError"]
     assert LACKING in result["content"][0]["text"]
 
@@ -115,10 +112,9 @@ async def test_a_client_that_has_declared_it_is_asked(connect, era, transport):
         assert text_of(await client.call_tool("choose", {})) == "Rome"
 
 
-@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.usefixtures("kernel")
-async def test_a_declared_capability_leads_to_the_question(served, way):
-    response = await post_call(served.url, "choose", way=way, capabilities=ELICITATION)
+async def test_a_declared_capability_leads_to_the_question(served):
+    response = await post_call(served.url, "choose", capabilities=ELICITATION)
     assert response.status_code == 200
     (asked,) = response.json()["result"]["inputRequests"].values()
     assert asked["method"] == "elicitation/create"

@@ -5,7 +5,6 @@ scope; over stdio, the whole process has one caller.
 """
 
 from collections.abc import Iterable, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -16,8 +15,6 @@ from mcp_notebook.settings.settings import ErrorDetail, Settings
 
 SCOPE_KEY = "mcp_notebook.caller"
 """Key of the `Caller` in the ASGI scope of an HTTP request."""
-CURRENT_CALLER: ContextVar["Caller | None"] = ContextVar("caller", default=None)
-"""The caller of the HTTP request that this task serves, for SDK hooks without a request."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,13 +15,18 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 import anyio
-from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
-from mcp.server.auth.provider import AccessToken
-from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from mcp_notebook.bridge.access.caller import CURRENT_CALLER, SCOPE_KEY, Caller
+from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
 from mcp_notebook.bridge.access.refusals import RefusalLog
+from mcp_notebook.bridge.asgi import (
+    ASGIApp,
+    Message,
+    Receive,
+    Response,
+    Scope,
+    Send,
+    make_json_response,
+)
 
 GUESTS_AT_ONCE = 4
 """Requests of guests that may begin in one turn of the event loop; the user's are not limited."""
@@ -177,7 +182,6 @@ class Gate:
                     await on_end(caller)
 
     async def _let_in(self, caller: Caller, scope: Scope, receive: Receive, send: Send) -> None:
-        user = _make_user(caller.owns)
         has_begun = False
 
         async def note_beginning(message: Message) -> None:
@@ -188,9 +192,8 @@ class Gate:
         task = asyncio.current_task()
         assert task is not None
         self._open[task] = caller
-        CURRENT_CALLER.set(caller)
         try:
-            inner_scope = {**scope, SCOPE_KEY: caller, "user": user}
+            inner_scope = {**scope, SCOPE_KEY: caller}
             await self._app(inner_scope, receive, note_beginning)
         except asyncio.CancelledError:
             if task not in self._ended or task.uncancel():  # cancelled from outside as well
@@ -246,12 +249,6 @@ def _read_token(values: Sequence[str]) -> str:
     return token.strip() if len(values) == 1 and scheme.lower() == "bearer" else ""
 
 
-@lru_cache(maxsize=256)
-def _make_user(name: str) -> AuthenticatedUser:
-    """Return the user that the SDK compares with the one that opened the session."""
-    return AuthenticatedUser(AccessToken(token="", client_id=name, scopes=[]))
-
-
 def _parse_host_name(address: str) -> str | None:
     """Return the name in ``//HOST[:PORT]``; None if the address has other parts."""
     return _parse_short_address(address) if len(address) <= _MAX_ADDRESS else None
@@ -268,5 +265,5 @@ def _parse_short_address(address: str) -> str | None:
     return parts.hostname if alone else None
 
 
-def _make_refusal(status: int, message: str) -> JSONResponse:
-    return JSONResponse({"error": message}, status_code=status)
+def _make_refusal(status: int, message: str) -> Response:
+    return make_json_response({"error": message}, status)

@@ -12,11 +12,10 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from starlette.types import ASGIApp
-
 from mcp_notebook.bridge.access.caller import EVERYTHING, OWNER, Caller, Permissions
 from mcp_notebook.bridge.access.gate import Authenticator, Refusal, is_loopback
 from mcp_notebook.bridge.access.token_store import TokenRecord, TokenStore, hash_token
+from mcp_notebook.bridge.asgi import ASGIApp
 from mcp_notebook.errors import TokenError
 from mcp_notebook.settings.settings import ErrorDetail, Settings
 

@@ -8,8 +8,6 @@ from http import HTTPStatus
 
 import anyio
 import httpx2
-from mcp_types import CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY, PROTOCOL_VERSION_META_KEY
-from mcp_types.version import LATEST_MODERN_VERSION
 
 from mcp_notebook._version import __version__
 from mcp_notebook.bridge.connect.addresses import Address
@@ -19,6 +17,12 @@ from mcp_notebook.bridge.connect.headers import list_headers
 from mcp_notebook.bridge.connect.messages import make_message
 from mcp_notebook.bridge.connect.remote import ANSWER_LIMIT, Remote, Reply, explain_reply
 from mcp_notebook.errors import RemoteError, Unreachable
+from mcp_notebook.protocol.versions import (
+    CLIENT_CAPABILITIES_KEY,
+    CLIENT_INFO_KEY,
+    LATEST_MODERN,
+    PROTOCOL_VERSION_KEY,
+)
 
 _ABSENT = (404, 405)
 _QUESTION = make_message(
@@ -27,9 +31,9 @@ _QUESTION = make_message(
         "method": "server/discover",
         "params": {
             "_meta": {
-                PROTOCOL_VERSION_META_KEY: LATEST_MODERN_VERSION,
-                CLIENT_CAPABILITIES_META_KEY: {},
-                CLIENT_INFO_META_KEY: {"name": "mcp-notebook connect", "version": __version__},
+                PROTOCOL_VERSION_KEY: LATEST_MODERN,
+                CLIENT_CAPABILITIES_KEY: {},
+                CLIENT_INFO_KEY: {"name": "mcp-notebook connect", "version": __version__},
             }
         },
     }

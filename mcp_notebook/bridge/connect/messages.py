@@ -9,16 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_types import (
-    INTERNAL_ERROR,
-    INVALID_REQUEST,
-    PARSE_ERROR,
-    PROTOCOL_VERSION_META_KEY,
-    RequestId,
-)
 from pydantic_core import from_json
 
+from mcp_notebook.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR
+from mcp_notebook.protocol.versions import PROTOCOL_VERSION_KEY
+
 JsonObject = Mapping[str, Any]
+RequestId = int | str
 _NO_MESSAGE = "This is not a JSON-RPC 2.0 message."
 
 
@@ -94,7 +91,7 @@ class Message:
     @property
     def version(self) -> str | None:
         """The protocol version in its ``_meta``, which all requests have since 2026-07-28."""
-        version = as_object(self.params.get("_meta")).get(PROTOCOL_VERSION_META_KEY)
+        version = as_object(self.params.get("_meta")).get(PROTOCOL_VERSION_KEY)
         return version if isinstance(version, str) else None
 
 

@@ -19,8 +19,6 @@ from http import HTTPStatus
 
 import anyio
 import anyio.abc
-from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
-from mcp_types import HEADER_MISMATCH, RequestId
 
 from mcp_notebook.bridge.connect.addresses import find_hub
 from mcp_notebook.bridge.connect.client_lines import ClientLines
@@ -28,6 +26,7 @@ from mcp_notebook.bridge.connect.headers import ParameterHeaders, list_headers
 from mcp_notebook.bridge.connect.messages import (
     InvalidMessage,
     Message,
+    RequestId,
     as_object,
     make_error,
     make_message,
@@ -59,6 +58,8 @@ from mcp_notebook.errors import (
     Unavailable,
     Unreachable,
 )
+from mcp_notebook.protocol.errors import HEADER_MISMATCH
+from mcp_notebook.protocol.versions import SUBSCRIPTION_ID_KEY
 from mcp_notebook.text.terminal import print_note
 
 logger = logging.getLogger(__name__)
@@ -435,7 +436,7 @@ class _Subscription:
 
     async def _announce_changes(self) -> None:
         kinds = as_object(self._request.params.get("notifications"))
-        meta = {"_meta": {SUBSCRIPTION_ID_META_KEY: self._request.id}}
+        meta = {"_meta": {SUBSCRIPTION_ID_KEY: self._request.id}}
         for kind in _KINDS:
             if kinds.get(f"{kind}ListChanged"):
                 method = f"notifications/{kind}/list_changed"

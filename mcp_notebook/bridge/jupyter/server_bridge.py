@@ -28,17 +28,11 @@ from pathlib import Path
 import anyio
 import anyio.abc
 
-from mcp_notebook.bridge.server.sessions import sdk_import  # noqa: F401
-
-# isort: split
-from starlette.datastructures import Headers
-from starlette.responses import JSONResponse
-from starlette.types import Receive, Scope, Send
-
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.own_token_file import read_token
 from mcp_notebook.bridge.access.refusals import RefusalLog
 from mcp_notebook.bridge.access.token_check import OwnToken
+from mcp_notebook.bridge.asgi import Receive, Scope, Send, make_json_response, read_header
 from mcp_notebook.bridge.jupyter.server_kernels import ServerKernels, is_of_notebook
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
@@ -183,7 +177,7 @@ class _Views:
         async with self._opening:
             view = self._views.get(notebook) or await self._open_view(notebook)
         if view is None or (notebook and _runs_notebooks(scope) and self._has_ended(view)):
-            answer = JSONResponse({"error": self._explain_absence(notebook)}, 404)
+            answer = make_json_response({"error": self._explain_absence(notebook)}, 404)
             await answer(scope, receive, send)
         else:
             await view.endpoint({**scope, "path": PATH}, receive, send)
@@ -239,7 +233,7 @@ class _Views:
 
 def _runs_notebooks(scope: Scope) -> bool:
     """Return whether a request's client runs the notebook once it is told that it is closed."""
-    return RUNS_HEADER in Headers(scope=scope)
+    return read_header(scope, RUNS_HEADER.lower()) is not None
 
 
 def _follow_stdin(take_line: Callable[[str], None], stop: anyio.Event) -> None:

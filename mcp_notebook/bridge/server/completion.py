@@ -7,9 +7,7 @@ answers as well, and one that does not answer in time has no values. To type sta
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
-
-import mcp_types as types
+from typing import Any
 
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
@@ -17,13 +15,15 @@ from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.forms.result_forms import replace_surrogates
 from mcp_notebook.bridge.server.resources.declared_resources import MAX_SHOWN
-from mcp_notebook.bridge.server.sessions.client_request import find_caller
-from mcp_notebook.bridge.server.sessions.protocol_error import INVALID_PARAMS, ProtocolError
+from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
 from mcp_notebook.errors import CallError, KernelGone, UnknownTool
+from mcp_notebook.protocol.errors import INVALID_PARAMS, ProtocolError
+from mcp_notebook.protocol.methods import (
+    CompleteParameters,
+    PromptReference,
+    TemplateReference,
+)
 from mcp_notebook.text.wording import list_close_words, shorten
-
-if TYPE_CHECKING:
-    from mcp.server.context import ServerRequestContext
 
 
 class Completion:
@@ -32,7 +32,6 @@ class Completion:
     Args:
         tools: The prompts and resources, as callers see them.
         links: The links to the kernels.
-        default_caller: The caller if the transport does not name one.
         ready: Waits until the first tools can be expected, if they need time to appear.
     """
 
@@ -40,23 +39,19 @@ class Completion:
         self,
         tools: PermittedTools,
         links: Links,
-        default_caller: Caller,
         ready: Callable[[], Awaitable[None]],
     ) -> None:
         self._tools = tools
         self._ready = ready
         self._links = links
-        self._default_caller = default_caller
 
-    async def complete(
-        self, ctx: ServerRequestContext[Any], params: types.CompleteRequestParams
-    ) -> types.CompleteResult:
-        """Answer a request.
+    async def complete(self, request: ClientRequest, params: CompleteParameters) -> dict[str, Any]:
+        """Answer ``completion/complete``.
 
         Raises:
             ProtocolError: The caller sees no such prompt or template.
         """
-        caller = find_caller(ctx, self._default_caller)
+        caller = request.caller
         known = {} if params.context is None else params.context.arguments or {}
         typed = params.argument
         await self._ready()
@@ -67,19 +62,15 @@ class Completion:
                 entry.tool.name, typed.name, typed.value, known, guest=caller.guest
             )
         except KernelGone:
-            return types.CompleteResult(completion=types.Completion(values=[]))
+            return {"completion": {"values": []}}
         except CallError as error:
             raise ProtocolError(INVALID_PARAMS, str(error)) from None
         values = [*map(replace_surrogates, found.values)]
         more = found.total > len(values)
-        return types.CompleteResult(
-            completion=types.Completion(values=values, total=found.total, has_more=more)
-        )
+        return {"completion": {"values": values, "total": found.total, "hasMore": more}}
 
-    def _find(
-        self, caller: Caller, reference: types.PromptReference | types.ResourceTemplateReference
-    ) -> CatalogEntry:
-        if isinstance(reference, types.PromptReference):
+    def _find(self, caller: Caller, reference: PromptReference | TemplateReference) -> CatalogEntry:
+        if isinstance(reference, PromptReference):
             return self._tools.find(caller, reference.name, "prompt")
         templates = self._tools.list_entries(caller, "resource")
         for entry in templates:

@@ -5,8 +5,6 @@ Runs on the bridge's event loop; pure.
 
 from typing import Any
 
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-
 from mcp_notebook._version import __version__
 from mcp_notebook.bridge.server.resources.skills import SKILL_SETTINGS
 from mcp_notebook.bridge.server.sessions.client_profile import (
@@ -14,6 +12,7 @@ from mcp_notebook.bridge.server.sessions.client_profile import (
     TASKS_EXTENSION,
     VIEW_EXTENSION,
 )
+from mcp_notebook.protocol.versions import MODERN_VERSIONS
 
 SERVER_INFO = {"name": "mcp-notebook", "title": "Notebooks", "version": __version__}
 """The server's ``serverInfo``."""
@@ -33,9 +32,6 @@ def list_capabilities(
 ) -> dict[str, Any]:
     """Return the capabilities that the server declares, in MCP's form.
 
-    This differs from the SDK's own declaration. It declares ``listChanged`` to clients of the
-    handshake era, which the SDK's HTTP transport does not.
-
     Args:
         protocol_version: The client's; None: a version of the handshake era.
         hears_of_changes: Whether the client is notified of changes of lists.
@@ -44,7 +40,7 @@ def list_capabilities(
     resources = {**lists, "subscribe": True}
     capabilities: dict[str, Any] = {"logging": {}, "prompts": lists, "resources": resources}
     capabilities |= {"tools": lists, "completions": {}}
-    if protocol_version in MODERN_PROTOCOL_VERSIONS:
+    if protocol_version in MODERN_VERSIONS:
         capabilities["extensions"] = {
             SKILLS_EXTENSION: SKILL_SETTINGS,
             TASKS_EXTENSION: {},

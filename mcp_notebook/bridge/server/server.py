@@ -1,8 +1,7 @@
 """The MCP server of a bridge: builds its parts.
 
-Runs on the bridge's event loop. The parts do not depend on how a request arrives: plain requests
-are answered without the SDK (`transports.fast_path`), all others by the SDK's server
-(`sdk_server`), which is built when it is first needed.
+Runs on the bridge's event loop. The parts do not depend on how a request arrives: the transports
+hand each to `requests`.
 """
 
 from __future__ import annotations
@@ -10,12 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import anyio
 
-from mcp_notebook.bridge.access.caller import CURRENT_CALLER, OWNER, Caller
+from mcp_notebook.bridge.access.caller import OWNER, Caller
 from mcp_notebook.bridge.access.caller_limits import RateLimits
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.kernels.catalog import Catalog
@@ -45,11 +43,11 @@ from mcp_notebook.bridge.server.listing.pages import Page
 from mcp_notebook.bridge.server.listing.tool_lists import ToolLists
 from mcp_notebook.bridge.server.own_tools import meta_tools
 from mcp_notebook.bridge.server.own_tools.tool_search import ToolSearch
+from mcp_notebook.bridge.server.requests import Requests
 from mcp_notebook.bridge.server.resources.resource_notices import ResourceNotices
 from mcp_notebook.bridge.server.resources.resource_subscriptions import ResourceSubscriptions
 from mcp_notebook.bridge.server.resources.resources import ResourceRequests
 from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
-from mcp_notebook.bridge.server.sessions.client_sessions import ClientSessions
 from mcp_notebook.bridge.server.sessions.connected_clients import ConnectedClients
 from mcp_notebook.bridge.server.tasks.tasks import Tasks
 from mcp_notebook.bridge.telemetry.call_events import CallObserver
@@ -57,9 +55,6 @@ from mcp_notebook.errors import CallError
 from mcp_notebook.settings.limits import DEFAULT_LIMITS, Limits
 from mcp_notebook.settings.settings import MetaTools, Settings
 from mcp_notebook.wire import messages
-
-if TYPE_CHECKING:
-    from mcp.server.lowlevel.server import Server
 
 _REQUESTS_FOR_CALL = 2
 """A caller may send as many requests of any kind for each call that it may make."""
@@ -156,28 +151,24 @@ class NotebookServer:
         self._about = f"{ABOUT} {meta_tools.describe_offered(with_meta_tools)}".rstrip()
         lists_others = with_meta_tools != "only"
         list_seen = self.tools.list_entries if lists_others else self._list_others
-        self.changes = ChangeNotices(list_seen, default_caller)
+        self.changes = ChangeNotices(list_seen)
         """Notifies clients that the list of tools has changed."""
-        self.open_streams = OpenStreams(limits, default_caller)
+        self.open_streams = OpenStreams(limits)
         self.resource_notices = ResourceNotices(self.changes)
         """Notifies clients of resources."""
-        self.completion = Completion(self.tools, links, default_caller, ready)
+        self.completion = Completion(self.tools, links, ready)
         """Completes arguments of prompts and of templates."""
-        self.clients = ConnectedClients(default_caller, self._note_clients)
-        self.sessions = ClientSessions()
+        self.clients = ConnectedClients(self._note_clients)
         self.resources = ResourceRequests(
             links,
             self.resource_notices,
             self.tools,
-            default_caller=default_caller,
             ready=ready,
             page_size=page_size,
             observers=observers,
         )
         """Answers requests for resources."""
-        self.subscriptions = ResourceSubscriptions(
-            self.changes, self.resources.declared, default_caller
-        )
+        self.subscriptions = ResourceSubscriptions(self.changes, self.resources.declared)
         """Tells clients of changes of single resources."""
         results = ResultAdapter(
             self.tools, self.resources.note_result, with_meta_tools=with_meta_tools
@@ -205,6 +196,8 @@ class NotebookServer:
             resources=self.resources,
         )
         """Answers calls of tools."""
+        self.requests = Requests(self)
+        """Answers all requests."""
         self._hear(links)
 
     def _make_tool_gate(
@@ -253,25 +246,17 @@ class NotebookServer:
             gates += [self._consent, self._room]  # again, because the answer takes its time
         return gates
 
-    @cached_property
-    def mcp(self) -> Server[Any]:
-        """The SDK's server; asking for it loads the SDK."""
-        from mcp_notebook.bridge.server import sdk_server  # noqa: PLC0415 - see `postponed_sdk`
-
-        return sdk_server.build(self)
-
     async def write_instructions(self, caller: Caller) -> str:
         """Return the instructions for a caller's model: the purpose of the server."""
         are_known = await self._settled()
         has_any = self.tools.list_entries(caller) or self.tools.list_entries(caller, "notebook")
         return self._about if has_any or not are_known else f"{self._about} {NO_TOOLS}"
 
-    def find_input_schema(self, name: str) -> dict[str, Any] | None:
-        """Return the input schema of a tool that the current caller may call, or None."""
+    def find_input_schema(self, name: str, caller: Caller) -> dict[str, Any] | None:
+        """Return the input schema of a tool that a caller may call, or None."""
         if self._tool_gate.is_own(name):
             return meta_tools.INPUT_SCHEMAS[name]
         try:
-            caller = CURRENT_CALLER.get() or self.default_caller
             return self.tools.find(caller, name).tool.input_schema
         except CallError:
             return None

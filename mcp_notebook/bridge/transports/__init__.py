@@ -7,9 +7,9 @@ Face: `stdio` (`serve_stdio`), `http` (`open_listener`, `format_url`, `serve_htt
 Threads: everything runs on the bridge's event loop. Only stdio on a terminal or a file uses
 threads (`blocking_descriptors`), because an event loop cannot wait for these.
 
-Only this room uses Starlette and uvicorn; it shares the MCP SDK with `server`. `connections` and
-`http_connection` limit what anyone may send. Requests pass the gate (`access.gate`: Host, Origin,
-token) before anything else reads them, except for ``/healthz`` (`health_check`). `fast_path`
-answers plain requests without the SDK. The SDK's own answers pass through `json_responses`.
-`server` interprets requests, and `bridge.app` decides when to stop.
+Only this room uses uvicorn. `connections` and `http_connection` limit what anyone may send.
+Requests pass the gate (`access.gate`: Host, Origin, token) before anything else reads them, except
+for ``/healthz`` (`health_check`). `endpoint` and `stdio` read messages, and keep the sessions of
+their clients; what a transport does for each request is in `channels`. `server` interprets
+requests, and `bridge.app` decides when to stop.
 """

@@ -1,8 +1,7 @@
 """Transports for descriptors that an event loop cannot wait for: terminals, files, Windows' pipes.
 
 Each has a thread that reads or writes. It is a daemon, so a read that nobody ends does not keep the
-process from ending; the SDK's own threads do. The protocols run on the event loop, as with the
-loop's own transports.
+process from ending. The protocols run on the event loop, as with the loop's own transports.
 """
 
 import asyncio

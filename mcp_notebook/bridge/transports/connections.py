@@ -21,11 +21,10 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from itertools import count
 
-from starlette.types import Scope
-
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.caller_limits import Shares
 from mcp_notebook.bridge.access.refusals import RefusalLog
+from mcp_notebook.bridge.asgi import Scope
 
 try:
     import resource

@@ -1,64 +1,89 @@
-"""The MCP endpoint as an ASGI app: its path, its sessions, and its shutdown.
+"""The MCP endpoint as an ASGI application: Streamable HTTP of both eras, and its shutdown.
 
-Runs on the bridge's event loop, behind the gate. The SDK's session manager does the work. A client
-of the handshake era has a session, which expires after some time without use: its id is then
-unknown (404), and the client initializes again, as MCP prescribes. An open stream or a running call
-uses a session, even if its client has disconnected.
+Runs on the bridge's event loop, behind the gate. The header ``MCP-Protocol-Version`` says of which
+era a request is; without one, it is of the handshake era. The steps are those of the specification:
+
+- since 2026-07-28, "Sending Messages" and "Request Metadata":
+  https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http
+- before, with sessions and streams for messages of ours:
+  https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#streamable-http
+
+``Last-Event-ID`` is ignored: no event is stored.
 """
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from functools import lru_cache
 from typing import Any, Self
 
 import anyio
-from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
-from starlette.responses import PlainTextResponse, Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+import anyio.to_thread
 
 from mcp_notebook.bridge.access.caller import SCOPE_KEY, Caller
+from mcp_notebook.bridge.asgi import (
+    Receive,
+    Response,
+    Scope,
+    Send,
+    make_text_response,
+    read_header,
+    read_headers,
+)
+from mcp_notebook.bridge.server.requests import Answer, write_error
 from mcp_notebook.bridge.server.server import NotebookServer
+from mcp_notebook.bridge.server.sessions.client_profile import (
+    ClientProfile,
+    is_described,
+    read_envelope,
+    refuse_version,
+)
+from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
 from mcp_notebook.bridge.server.sessions.client_sessions import MAX_INITIALIZE, TOO_LONG
-from mcp_notebook.bridge.server.sessions.protocol_error import (
+from mcp_notebook.bridge.transports.channels import RequestChannel, open_session
+from mcp_notebook.bridge.transports.http_exchange import HttpExchange
+from mcp_notebook.bridge.transports.request_bodies import LARGE, read_body
+from mcp_notebook.bridge.transports.sessions import HttpSession, Sessions
+from mcp_notebook.bridge.transports.stdio import ANSWER_GRACE
+from mcp_notebook.protocol import messages
+from mcp_notebook.protocol.errors import (
+    HTTP_STATUSES,
     INTERNAL_ERROR,
     INVALID_REQUEST,
+    REQUEST_CANCELLED,
     ProtocolError,
 )
-from mcp_notebook.bridge.transports.fast_path.plain_answers import is_short_way_open
-from mcp_notebook.bridge.transports.fast_path.plain_http import PlainHttp
-from mcp_notebook.bridge.transports.json_responses import prefer_json
-from mcp_notebook.bridge.transports.request_bodies import read_body, replay
-from mcp_notebook.bridge.transports.sessions import (
-    Sessions,
-    is_of_handshake_era,
-    read_header,
+from mcp_notebook.protocol.headers import SESSION_HEADER, VERSION_HEADER, check_headers
+from mcp_notebook.protocol.methods import CALL, CANCELLED, INITIALIZE, INITIALIZED
+from mcp_notebook.protocol.parameter_headers import (
+    PREFIX,
+    check_parameter_headers,
+    list_parameter_headers,
 )
-from mcp_notebook.bridge.transports.stdio import ANSWER_GRACE
+from mcp_notebook.protocol.versions import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 from mcp_notebook.settings.limits import Limits
 
 PATH = "/mcp"
 """Path of the endpoint."""
+_MAX_ACCEPT = 1_024
+"""Characters of an Accept header that are read."""
+_JSON, _EVENTS = "application/json", "text/event-stream"
+_UNKNOWN_SESSION = "Session not found"
+_CANCELLED = ProtocolError(REQUEST_CANCELLED, "Request cancelled")
 
 
 class Endpoint:
-    """The endpoint; an async context manager that owns the tasks of its sessions.
+    """The endpoint; an async context manager that owns the task of its sessions.
 
     Args:
         server: The server.
         limits: The limits of its requests and sessions.
-        short_way: Whether plain requests are answered without the SDK.
         **sessions: The keywords of `Sessions`.
     """
 
-    def __init__(
-        self, server: NotebookServer, limits: Limits, *, short_way: bool = True, **sessions: Any
-    ) -> None:
+    def __init__(self, server: NotebookServer, limits: Limits, **sessions: Any) -> None:
         self._server = server
-        self._sessions = Sessions(server.mcp, limits, **sessions)
-        self._app = prefer_json(self._sessions.handle_request)
-        if short_way and is_short_way_open(self._sessions.missing):
-            self._app = PlainHttp(
-                self._app, server, self._sessions, max_bytes=limits.max_request_bytes
-            )
+        self._max_bytes = limits.max_request_bytes
+        self._sessions = Sessions(limits, **sessions)
         self._unanswered = 0
         """The number of complete requests that are not answered yet."""
         self._all_answered = anyio.Event()
@@ -66,80 +91,257 @@ class Endpoint:
     @asynccontextmanager
     async def run(self) -> AsyncIterator[Self]:
         """Run the sessions during the block."""
-        async with self._sessions.run():
-            yield self
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._sessions.run)
+            try:
+                yield self
+            finally:
+                tasks.cancel_scope.cancel()
+                self._sessions.end_all()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request, or refuse it if its caller exceeds a rate limit."""
         excess = self._server.request_rates.take(scope[SCOPE_KEY])
         if excess is not None:
-            refusal = _make_refusal(excess.reason)
-            refusal.headers["Retry-After"] = str(excess.seconds)
-            await refusal(scope, receive, send)
-            return
-        if scope["path"] not in (PATH, f"{PATH}/"):
-            await PlainTextResponse(f"The endpoint is {PATH}.", 404)(scope, receive, send)
-            return
-        if scope["method"] == "POST" and not is_of_handshake_era(scope):
-            await self._answer(self._app, scope, receive, send)
-            return
-        with self._sessions.hold(scope):
-            if scope["method"] == "POST":
-                has_session = read_header(scope, MCP_SESSION_ID_HEADER) is not None
-                handle = self._app if has_session else self._open_session
-                await self._answer(handle, scope, receive, send, outlasts=True)
-            elif scope["method"] == "GET":
-                await self._open_stream(scope, receive, send)
-            else:
-                await self._sessions.handle_request(scope, receive, send)
+            error = ProtocolError(INTERNAL_ERROR, excess.reason)
+            headers = {"retry-after": str(excess.seconds)}
+            await _refuse(429, error, headers=headers).response(scope, receive, send)
+        elif scope["path"] not in (PATH, f"{PATH}/"):
+            await make_text_response(f"The endpoint is {PATH}.", 404)(scope, receive, send)
+        else:
+            try:
+                await self._handle(scope, receive, send)
+            except _Refused as refused:
+                await refused.response(scope, receive, send)
 
-    async def _answer(
+    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request.
+
+        Raises:
+            _Refused: It is not answered.
+        """
+        version = read_header(scope, VERSION_HEADER)
+        is_handshake = version is None or version in HANDSHAKE_VERSIONS
+        if scope["method"] == "POST":
+            _check_head(scope)
+            take = self._take_handshake if is_handshake else self._take_modern
+            await take(scope, receive, send)
+        elif is_handshake and scope["method"] in ("GET", "DELETE"):
+            await self._use_session(scope, receive, send)
+        else:
+            allowed = "GET, POST, DELETE" if is_handshake else "POST"
+            raise _refuse(405, "Method Not Allowed", headers={"allow": allowed})
+
+    # -- since 2026-07-28 --------------------------------------------------------------------------
+
+    async def _take_modern(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # 1. The body is one message.
+        body = await self._read_body(scope, receive, self._max_bytes)
+        with self._count_unanswered():
+            message = await _parse(body)
+            del body  # a stream may stay open for days
+            # 2. A notification is taken and has no effect: to cancel, a client disconnects.
+            if isinstance(message, messages.Notification):
+                version = read_header(scope, VERSION_HEADER) or ""
+                if version not in MODERN_VERSIONS:
+                    raise _refuse(400, refuse_version(version))
+                await Response(status=202)(scope, receive, send)
+                return
+            if isinstance(message, messages.Answer):
+                raise _refuse(400, "A client sends no answers since 2026-07-28.")
+            # 3. It describes its client, and its headers repeat parts of it.
+            headers = read_headers(scope)
+            try:
+                profile = self._check(message, scope, headers)
+            except ProtocolError as error:
+                status = HTTP_STATUSES.get(error.code, 200)
+                raise _refuse(status, error, message.id) from None
+            # 4. It is answered. A client that disconnects cancels it.
+            exchange = HttpExchange(receive, send)
+            channel = RequestChannel(exchange.send, message.params)
+            request = _make_request(message, profile, scope, headers, channel)
+            answer = None
+            with exchange:
+                answer = await self._server.requests.answer(message, request)
+            if answer is not None:
+                status = HTTP_STATUSES.get(answer.error_code or 0, 200)
+                await exchange.answer(answer.pieces, status)
+
+    def _check(
+        self, message: messages.Request, scope: Scope, headers: Mapping[str, str]
+    ) -> ClientProfile:
+        """Return the profile of a request's client.
+
+        Raises:
+            ProtocolError: The request does not describe its client, or its headers differ from it.
+        """
+        fields, params = scope["headers"], message.params or {}
+        if is_described(params):  # else `read_envelope` says what is missing
+            check_headers(fields, headers, message.method, params)
+        profile = read_envelope(params)
+        arguments = params.get("arguments") or {}
+        if (
+            message.method == CALL
+            and isinstance(arguments, Mapping)
+            and (arguments or any(name.startswith(PREFIX) for name in headers))
+        ):
+            schema = self._server.find_input_schema(str(params.get("name")), scope[SCOPE_KEY])
+            check_parameter_headers(list_parameter_headers(schema), arguments, fields)
+        return profile
+
+    # -- up to 2025-11-25 --------------------------------------------------------------------------
+
+    async def _take_handshake(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # 1. It belongs to a session of its caller, or opens one: then it is short.
+        if read_header(scope, SESSION_HEADER) is None:
+            await self._open_session(scope, receive, send)
+            return
+        session = self._find_session(scope)
+        with self._sessions.use(session):
+            # 2. The body is one message.
+            body = await self._read_body(scope, receive, self._max_bytes)
+            with self._count_unanswered():
+                message = await _parse(body)
+                # 3. Meanwhile, the client may have ended the session.
+                if session.client.has_ended:
+                    raise _refuse(404, _UNKNOWN_SESSION)
+                if len(body) > MAX_INITIALIZE and _is_initialize(message):
+                    raise _refuse(413, TOO_LONG)
+                await self._take_message(session, message, scope, receive, send)
+
+    async def _open_session(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Take a request without a session, which can only be ``initialize``."""
+        problem = f"The request has no session, and {TOO_LONG}"
+        body = await self._read_body(scope, receive, MAX_INITIALIZE, problem)
+        with self._count_unanswered():
+            message = await _parse(body)
+            if not isinstance(message, messages.Request) or not _is_initialize(message):
+                raise _refuse(400, "Bad Request: Missing session ID")
+            session = self._sessions.open(scope[SCOPE_KEY])
+            if session is None:
+                raise _refuse(503, ProtocolError(INTERNAL_ERROR, "Too many open sessions"))
+            try:
+                with self._sessions.use(session):
+                    await self._answer(session, message, scope, receive, send)
+            finally:
+                if session.client.profile is None:  # refused
+                    self._sessions.end(session)
+
+    def _find_session(self, scope: Scope) -> HttpSession:
+        """Return the session of a request.
+
+        Raises:
+            _Refused: The request has none, or the caller has no such session.
+        """
+        session_id = read_header(scope, SESSION_HEADER)
+        if session_id is None:
+            raise _refuse(400, "Bad Request: Missing session ID")
+        session = self._sessions.find(session_id, scope[SCOPE_KEY])
+        if session is None:
+            raise _refuse(404, _UNKNOWN_SESSION)
+        return session
+
+    async def _take_message(
         self,
-        app: ASGIApp,
+        session: HttpSession,
+        message: messages.Message,
         scope: Scope,
         receive: Receive,
         send: Send,
-        *,
-        outlasts: bool = False,
     ) -> None:
-        """Answer a POST request; `end` waits for it once it is complete.
+        """Take a message of a session."""
+        if isinstance(message, messages.Request):
+            await self._answer(session, message, scope, receive, send)
+            return
+        if isinstance(message, messages.Answer):
+            session.client.take_answer(message)
+        elif message.method == CANCELLED:
+            session.client.cancel(message.params)
+        elif message.method == INITIALIZED and session.client.profile is not None:
+            self._server.clients.add_session(session.client.profile)
+            self._server.changes.add_session(session.client.profile, scope[SCOPE_KEY])
+        accepted = Response(status=202, headers={SESSION_HEADER: session.id})
+        await accepted(scope, receive, send)
 
-        Args:
-            app: Handles the request.
-            scope: The request's ASGI scope.
-            receive: Its ASGI callable.
-            send: Its ASGI callable.
-            outlasts: Whether the request continues when its client disconnects.
+    async def _answer(
+        self,
+        session: HttpSession,
+        message: messages.Request,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        """Answer a request of a session, even if its client disconnects."""
+        client, headers = session.client, read_headers(scope)
+        exchange = HttpExchange(receive, send, session.id, outlasts=True)
+        channel = RequestChannel(exchange.send, message.params, client)
+        answer: Answer | None = None
+        with exchange, client.run(message.id, exchange.end):
+            try:
+                client.check(message)
+                profile = open_session(client, message)
+                request = _make_request(message, profile, scope, headers, channel)
+                answer = await self._server.requests.answer(message, request)
+                if message.method == INITIALIZE and answer.error_code is None:
+                    client.open(profile)
+            except ProtocolError as error:
+                answer = write_error(message.id, error)
+        if answer is None and exchange.end_reason == "cancelled":
+            answer = write_error(message.id, _CANCELLED)  # only an answer ends the response
+        if answer is not None:
+            await exchange.answer(answer.pieces, 200)
+        else:
+            await exchange.end_stream()
+
+    async def _use_session(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a GET, which opens a stream for our messages, or a DELETE of a session."""
+        caller = scope[SCOPE_KEY]
+        if scope["method"] == "GET" and not _accepts(scope)[1]:
+            raise _refuse(406, f"Not Acceptable: Client must accept {_EVENTS}")
+        session = self._find_session(scope)
+        if scope["method"] == "DELETE":
+            self._sessions.end(session)
+            await Response(headers={SESSION_HEADER: session.id})(scope, receive, send)
+            return
+        if session.stream is not None:
+            raise _refuse(409, "Conflict: Only one SSE stream is allowed per session")
+        streams = self._server.open_streams.shares
+        if (lack := streams.explain_lack(caller)) is not None:
+            raise _refuse(429, ProtocolError(INTERNAL_ERROR, lack))
+        session.stream = HttpExchange(receive, send, session.id)
+        with streams.hold(caller), self._sessions.use(session):
+            try:
+                with session.stream:
+                    await session.stream.begin()
+                    await anyio.sleep_forever()
+                await session.stream.end_stream()
+            finally:
+                session.stream = None
+
+    async def _read_body(
+        self, scope: Scope, receive: Receive, most: int, problem: str | None = None
+    ) -> bytes:
+        """Return the body of a request.
+
+        Raises:
+            _Refused: It is too large.
         """
-        body = _Body(receive, self._count_message, outlasts=outlasts)
+        body = await read_body(scope, receive, most)
+        if body is None:
+            raise _refuse(413, problem or f"A request can have at most {most:,} bytes.")
+        return body
+
+    # -- the end -----------------------------------------------------------------------------------
+
+    @contextmanager
+    def _count_unanswered(self) -> Iterator[None]:
+        self._unanswered += 1
         try:
-            await app(scope, body.receive, send)
+            yield
         finally:
-            if body.is_complete:
-                self._unanswered -= 1
+            self._unanswered -= 1
             if not self._unanswered:
                 self._all_answered.set()
-
-    async def _open_session(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a handshake-era request without a session, which can only be `initialize`."""
-        length = read_header(scope, "content-length")
-        body = None
-        if length is None or not length.isdecimal() or int(length) <= MAX_INITIALIZE:
-            body = await read_body(receive, MAX_INITIALIZE)
-        if body is None:
-            reason = f"The request has no session, and {TOO_LONG}"
-            await _make_refusal(reason, 413, INVALID_REQUEST)(scope, receive, send)
-            return
-        await self._app(scope, replay(body, receive), send)
-
-    async def _open_stream(self, scope: Scope, receive: Receive, send: Send) -> None:
-        streams, caller = self._server.open_streams.shares, scope[SCOPE_KEY]
-        lack = streams.explain_lack(caller)
-        if lack is not None:
-            await _make_refusal(lack)(scope, receive, send)
-            return
-        with streams.hold(caller):
-            await self._sessions.handle_request(scope, receive, send)
 
     async def end(self) -> None:
         """Answer the running calls, then end all streams and sessions."""
@@ -148,48 +350,91 @@ class Endpoint:
         if self._unanswered:
             with anyio.move_on_after(ANSWER_GRACE):  # a client may not read its answer
                 await self._all_answered.wait()
-        await self._sessions.end()
+        self._sessions.end_all()
 
     async def end_sessions(self, caller: Caller) -> None:
         """End all sessions of a caller, and their running calls."""
-        await self._sessions.end_those_of(caller)
-
-    def _count_message(self) -> None:
-        self._unanswered += 1
+        self._sessions.end_all(caller)
 
 
-class _Body:
-    """Receives the body of a request, and notes when it is complete.
+class _Refused(Exception):
+    """A request is refused.
 
     Args:
-        receive: The request's ASGI callable.
-        on_complete: Called when the whole body has arrived.
-        outlasts: Whether the request continues when its client disconnects, as MCP prescribes up
-            to 2025-11-25. The SDK would continue the call but count its session as unused.
+        response: The response.
     """
 
-    def __init__(
-        self, receive: Receive, on_complete: Callable[[], None], *, outlasts: bool
-    ) -> None:
-        self._receive = receive
-        self._on_complete = on_complete
-        self._outlasts = outlasts
-        self.is_complete = False
-
-    async def receive(self) -> Message:
-        """Return the next message about the request."""
-        if self.is_complete and self._outlasts:
-            while (await self._receive())["type"] != "http.disconnect":
-                pass
-            await anyio.sleep_forever()
-        message = await self._receive()
-        if message["type"] == "http.request" and not message.get("more_body", False):
-            self.is_complete = True
-            self._on_complete()
-        return message
+    def __init__(self, response: Response) -> None:
+        super().__init__()
+        self.response = response
 
 
-def _make_refusal(reason: str, status: int = 429, code: int = INTERNAL_ERROR) -> Response:
-    """Return the answer to a request whose body, and therefore id, has not been read."""
-    answer = ProtocolError(code, reason).write_answer(None)
-    return Response(answer, status, media_type="application/json")
+def _check_head(scope: Scope) -> None:
+    """Refuse a POST whose headers say that it cannot be answered."""
+    if not all(_accepts(scope)):
+        raise _refuse(406, f"Not Acceptable: Client must accept both {_JSON} and {_EVENTS}")
+    kind = (read_header(scope, "content-type") or "").partition(";")[0].strip().lower()
+    if kind != _JSON:
+        raise _refuse(415, f"Unsupported Media Type: Content-Type must be {_JSON}")
+
+
+def _accepts(scope: Scope) -> tuple[bool, bool]:
+    """Return whether a client accepts JSON, and a stream of events (RFC 9110, 12.5.1)."""
+    return _read_accept((read_header(scope, "accept") or "")[:_MAX_ACCEPT])
+
+
+@lru_cache(maxsize=256)
+def _read_accept(accept: str) -> tuple[bool, bool]:
+    kinds = {part.partition(";")[0].strip().lower() for part in accept.split(",")}
+    return not kinds.isdisjoint((_JSON, "application/*", "*/*")), not kinds.isdisjoint(
+        (_EVENTS, "text/*", "*/*")
+    )
+
+
+async def _parse(body: bytes) -> messages.Message:
+    """Return the message in a body.
+
+    Raises:
+        _Refused: It is none.
+    """
+    try:
+        if len(body) < LARGE:
+            return messages.read_message(body)
+        return await anyio.to_thread.run_sync(messages.read_message, body)
+    except messages.InvalidMessage as error:
+        raise _refuse(400, error) from None
+
+
+def _is_initialize(message: messages.Message) -> bool:
+    return isinstance(message, messages.Request) and message.method == INITIALIZE
+
+
+def _make_request(
+    message: messages.Request,
+    profile: ClientProfile,
+    scope: Scope,
+    headers: Mapping[str, str],
+    channel: RequestChannel,
+) -> ClientRequest:
+    meta = (message.params or {}).get("_meta")
+    return ClientRequest(
+        profile=profile,
+        id=message.id,
+        caller=scope[SCOPE_KEY],
+        meta=meta if isinstance(meta, Mapping) else {},
+        headers=headers,
+        channel=channel,
+    )
+
+
+def _refuse(
+    status: int,
+    error: ProtocolError | str,
+    request_id: messages.RequestId | None = None,
+    *,
+    headers: Mapping[str, str] | None = None,
+) -> _Refused:
+    """Return the refusal of a request."""
+    problem = ProtocolError(INVALID_REQUEST, error) if isinstance(error, str) else error
+    fields = {"content-type": _JSON, **(headers or {})}
+    return _Refused(Response(problem.write_answer(request_id), status, fields))

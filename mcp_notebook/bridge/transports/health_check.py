@@ -4,8 +4,7 @@ Runs on the bridge's event loop. ``/healthz`` is in front of the gate: anyone ca
 bridge is up, and nothing else.
 """
 
-from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from mcp_notebook.bridge.asgi import ASGIApp, Receive, Scope, Send, make_text_response
 
 HEALTH_PATH = "/healthz"
 _METHODS = ("GET", "HEAD")
@@ -21,7 +20,7 @@ def answer_health(app: ASGIApp) -> ASGIApp:
             and scope["method"] in _METHODS  # the gate handles other methods
         ):
             headers = {"Cache-Control": "no-store"}
-            await PlainTextResponse("ok", headers=headers)(scope, receive, send)
+            await make_text_response("ok", headers=headers)(scope, receive, send)
         else:
             await app(scope, receive, send)
 

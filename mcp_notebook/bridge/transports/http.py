@@ -6,7 +6,6 @@ Runs on the bridge's event loop.
 import asyncio
 import contextlib
 import errno
-import logging
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -15,11 +14,10 @@ from typing import Any, Protocol, cast
 
 import anyio
 import uvicorn
-from starlette.requests import ClientDisconnect
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.gate import Authenticator, Gate
+from mcp_notebook.bridge.asgi import ASGIApp, Receive, Scope, Send
 from mcp_notebook.bridge.transports.connections import Connections
 from mcp_notebook.bridge.transports.endpoint import PATH
 from mcp_notebook.bridge.transports.health_check import answer_health
@@ -146,7 +144,6 @@ async def serve_http(  # noqa: PLR0913 - each belongs to another part
         await stop.wait()
         http.should_exit = True
 
-    logging.getLogger("mcp.server.streamable_http").addFilter(_is_worth_logging)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(end)
         tasks.start_soon(gate.watch, app.end_sessions)
@@ -171,11 +168,6 @@ def _configure(app: ASGIApp, settings: Settings) -> uvicorn.Config:
         timeout_graceful_shutdown=cast("Any", SHUTDOWN_GRACE),  # a float works too
         log_level="critical",
     )
-
-
-def _is_worth_logging(record: logging.LogRecord) -> bool:
-    """Return False for the SDK's traceback about a client that disconnected in a request."""
-    return not (record.exc_info and isinstance(record.exc_info[1], ClientDisconnect))
 
 
 class _Uvicorn(uvicorn.Server):

@@ -3,7 +3,7 @@
 Runs on the bridge's event loop, between the socket and uvicorn. The head of a request has at most
 `MAX_HEAD` bytes and `MAX_HEADERS` fields; there is one request at a time; each request must arrive,
 and each answer be read, at the rate of a slow line at least. `connections` limits the number of
-connections; bodies are bounded behind the gate (`request_bodies`, and the SDK).
+connections; bodies are bounded behind the gate (`request_bodies`).
 
 A client that connects, sends and disconnects costs next to nothing: the first request of a
 connection waits for a few turns of the event loop, in which a disconnect would be noticed, and the
@@ -40,11 +40,11 @@ from enum import StrEnum
 from http import HTTPStatus
 from typing import Any, cast
 
-from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from mcp_notebook.bridge.asgi import ASGIApp, Receive, Scope, Send
 from mcp_notebook.bridge.transports.connections import NUMBER_KEY, Connections
 
 try:

@@ -1,17 +1,20 @@
-"""Reads the bodies of HTTP requests, and lets the next ASGI app read them again.
+"""Reads the bodies of HTTP requests.
 
-Runs on the bridge's event loop, between the endpoint and the SDK's transport.
+Runs on the bridge's event loop.
 """
 
-from starlette.types import Message, Receive
+from mcp_notebook.bridge.asgi import Receive, Scope, read_header
 
 LARGE = 2**20
 """Bytes from which a request is parsed in a thread, also over stdio. The parser holds the
 interpreter, so what bounds the time is `Limits.max_request_bytes`."""
 
 
-async def read_body(receive: Receive, max_bytes: int) -> bytes | None:
-    """Return the body of a request, or None if it is too large."""
+async def read_body(scope: Scope, receive: Receive, max_bytes: int) -> bytes | None:
+    """Return the body of a request, or None if it is too large: at once, if the head says so."""
+    length = read_header(scope, "content-length") or ""
+    if length.isdecimal() and int(length) > max_bytes:
+        return None
     chunks: list[bytes] = []
     size = 0
     while True:
@@ -24,13 +27,3 @@ async def read_body(receive: Receive, max_bytes: int) -> bytes | None:
             return None
         if not message.get("more_body", False):
             return b"".join(chunks)
-
-
-def replay(body: bytes, receive: Receive) -> Receive:
-    """Return a callable that receives this body, then the messages that follow it."""
-    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def receive_again() -> Message:
-        return messages.pop() if messages else await receive()
-
-    return receive_again

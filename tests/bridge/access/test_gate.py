@@ -368,7 +368,7 @@ async def test_the_open_requests_of_a_caller_end_when_its_right_does():
 
     async def request(token):
         headers = [(b"host", b"localhost"), (b"authorization", f"Bearer {token}".encode())]
-        await guarded({"type": "http", "headers": headers}, None, answer)
+        await guarded({"type": "http", "method": "POST", "headers": headers}, None, answer)
 
     with anyio.fail_after(TIMEOUT):
         async with anyio.create_task_group() as tasks:

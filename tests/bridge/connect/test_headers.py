@@ -34,7 +34,7 @@ def test_arguments_that_belong_into_headers_are_known_from_the_list_of_tools():
     assert known.list_headers(call) == {}
     tools = [{"name": "top", "inputSchema": schema}, {"name": 1}, None]
     known.learn(make_message({"id": 1, "result": {"tools": tools}}))
-    assert known.list_headers(call) == {"Mcp-Param-Region": "EU"}
+    assert known.list_headers(call) == {"mcp-param-region": "EU"}
     assert known.list_headers(request("tools/call", name="top")) == {}
     plain = [{"name": "top", "inputSchema": {"type": "object"}}]
     known.learn(make_message({"id": 1, "result": {"tools": plain}}))

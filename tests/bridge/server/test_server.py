@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 import anyio
 import anyio.lowlevel
 import pytest
+from judge import in_process
 from kernel_stand_ins import peer, welcome
 from linked_servers import linked_client, make_server
 from listing import KNOWN, list_tools
@@ -69,7 +70,7 @@ async def listed(catalog, era, **options):
     """Yield a client of a server that has this catalogue and no kernel."""
     async with (
         Links(catalog) as links,
-        Client(make_server(catalog, links, **options).mcp, mode=era) as client,
+        Client(in_process(make_server(catalog, links, **options)), mode=era) as client,
     ):
         with anyio.fail_after(TIMEOUT):
             yield client
@@ -207,7 +208,7 @@ async def test_a_call_that_comes_while_the_bridge_stops_is_told_so(home, era):
     async with peer(home, welcome("top")) as kernel, Links(catalog) as links:
         await links.connect(kernel.record)
         server = make_server(catalog, links)
-        async with Client(server.mcp, mode=era) as client:
+        async with Client(in_process(server), mode=era) as client:
             server.close()
             with anyio.fail_after(TIMEOUT):
                 result = await client.call_tool("top", {})

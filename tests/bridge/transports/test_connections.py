@@ -349,8 +349,9 @@ class Guest:
         if headers:
             method = b"GET" if way == "a stream" else b"POST"
             head = _request(self.token).replace(b"GET /x", method + b" /mcp")
-            accept = b"Accept: text/event-stream, application/json\r\n"
-            client.sendall(head[:-2] + accept + headers + b"\r\n")
+            kinds = b"Accept: text/event-stream, application/json\r\n"
+            kinds += b"Content-Type: application/json\r\n"
+            client.sendall(head[:-2] + kinds + headers + b"\r\n")
         client.sendall(rest)
         return client
 

@@ -9,14 +9,10 @@ import anyio
 import pytest
 from bridges import INITIALIZE, PING, ask
 from endpoints import OWNERS, called, served
-from live import TIMEOUT
-from mcp.server.streamable_http import EventMessage
-from mcp_types import JSONRPCNotification
 
 from mcp_notebook.bridge.access.caller import EVERYTHING
 from mcp_notebook.bridge.access.token_check import NamedTokens
 from mcp_notebook.bridge.access.token_store import TokenStore
-from mcp_notebook.bridge.transports.sessions import _RequestStream
 from mcp_notebook.wire import messages
 
 pytestmark = pytest.mark.anyio
@@ -234,34 +230,3 @@ async def test_a_long_body_without_a_session_is_refused_before_it_comes(home):
     async with served(home) as here:
         with here.connect("POST /mcp HTTP/1.1", length=2**25) as client:
             assert b" 413 " in await anyio.to_thread.run_sync(client.recv, 1_000)
-
-
-async def test_a_client_that_does_not_read_keeps_nothing_else_of_its_session_waiting():
-    sent, reads = [], anyio.Event()
-
-    async def send(message):
-        await reads.wait()
-        sent.append(json.loads(message)["method"])
-        if sent == ["0"]:
-            raise OSError("of one message only")
-
-    stream = _RequestStream(send)
-    with anyio.fail_after(TIMEOUT):
-        for number in range(10):
-            notification = JSONRPCNotification(jsonrpc="2.0", method=str(number))
-            await stream.send(EventMessage(notification))
-        reads.set()
-        await stream.flush()
-    stream.close()
-    assert sent == [str(number) for number in range(10)]
-
-
-async def test_a_sender_held_up_by_a_full_queue_is_released_when_its_request_ends():
-    stream = _RequestStream(lambda _: anyio.sleep_forever())
-    with anyio.fail_after(TIMEOUT):
-        async with anyio.create_task_group() as tasks:
-            for _ in range(30):
-                notification = JSONRPCNotification(jsonrpc="2.0", method="m")
-                tasks.start_soon(stream.send, EventMessage(notification))
-            await anyio.wait_all_tasks_blocked()
-            stream.close()

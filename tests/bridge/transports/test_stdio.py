@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 import sys
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, contextmanager
 
 import anyio
 import pytest
@@ -25,10 +25,8 @@ from bridges import (
 from forked_command import list_words
 from kernel_stand_ins import peer, welcome
 from live import kernel_env
-from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCResponse
 
-from mcp_notebook.bridge.transports.stdio import ANSWER_GRACE, _Outgoing
+from mcp_notebook.bridge.transports.stdio import _Outgoing
 from mcp_notebook.discovery.records import write_record
 from mcp_notebook.settings.limits import DEFAULT_LIMITS
 from mcp_notebook.wire import messages
@@ -269,119 +267,6 @@ async def test_a_call_that_runs_when_the_bridge_stops_is_told_so(home, era):
         assert text == "The bridge was stopped, and the call was cancelled."
 
 
-HELD = """
-import os, sys
-
-gate, grace = int(sys.argv.pop()), float(sys.argv.pop())
-
-class Holder:
-    def find_spec(self, name, path=None, target=None):
-        if name == "mcp_types._types":
-            sys.modules["mcp_notebook.bridge.transports.stdio"].ANSWER_GRACE = grace
-            print("The SDK is held.", file=sys.stderr, flush=True)
-            os.read(gate, 1)
-
-sys.meta_path.insert(0, Holder())
-from mcp_notebook.cli.main import main
-main()
-"""
-SKILLS = {"jsonrpc": "2.0", "id": "skills", "method": "skills/list"}
-
-
-@contextmanager
-def held_bridge(home, grace=ANSWER_GRACE):
-    """Run a stdio bridge that loads the SDK when the yielded function is called.
-
-    Args:
-        home: Its home folder.
-        grace: Seconds that it takes for answers when it stops.
-    """
-    reader, writer = os.pipe()
-    command = [sys.executable, "-c", HELD]
-    options = {"command": command, "stdin": subprocess.PIPE, "pass_fds": [reader]}
-    with (
-        os.fdopen(writer, "wb", 0) as gate,
-        bridge(home, "stdio", str(grace), str(reader), **options) as running,
-    ):
-        os.close(reader)
-        running.send(json.dumps(INITIALIZE).encode())
-        assert running.message()["id"] == "hello"
-        yield running, lambda: gate.write(b"!")
-
-
-@asynccontextmanager
-async def held_bridge_with_call(home, grace=ANSWER_GRACE):
-    """Run a call over a held bridge that has a request for the SDK; yield the kernel, too."""
-    async with peer(home, welcome("top")) as kernel:
-        folder = home / ".mcp-notebook" / "kernels"
-        folder.mkdir(parents=True)
-        write_record(folder, kernel.record)
-        call = json.loads(call_line(name=b"top")) | {"id": "call"}
-        call["params"]["arguments"] = {}
-        with ExitStack() as stack:
-            running, load_sdk = await to_thread.run_sync(
-                stack.enter_context, held_bridge(home, grace)
-            )
-            running.send(json.dumps(call).encode())
-            with anyio.fail_after(LIMIT):
-                await kernel.called.wait()
-            running.send(json.dumps(SKILLS).encode())
-            await to_thread.run_sync(running.wait_said, "The SDK is held.")
-            yield kernel, running, load_sdk
-
-
-@pytest.mark.slow
-@pytest.mark.anyio
-@pytest.mark.skipif(sys.platform == "win32", reason="pass_fds")
-async def test_while_the_sdk_is_loaded_plain_requests_are_answered_and_calls_cancelled(home):
-    cancel = {"method": "notifications/cancelled", "params": {"requestId": "call"}}
-    async with held_bridge_with_call(home) as (kernel, running, load_sdk):
-        running.send(json.dumps(PING).encode())
-        assert await to_thread.run_sync(running.message) == PONG
-        running.send(json.dumps({"jsonrpc": "2.0"} | cancel).encode())
-        with anyio.fail_after(LIMIT):
-            await kernel.cancelled.wait()
-        running.send(json.dumps(SKILLS | {"id": "again"}).encode())
-        load_sdk()
-        answers = [await to_thread.run_sync(running.message) for _ in range(2)]
-        running.process.stdin.close()
-        assert await to_thread.run_sync(running.wait) == 0
-        assert running.line() == b""
-    assert {answer["id"] for answer in answers} == {"skills", "again"}
-    assert all(answer["result"]["skills"] is not None for answer in answers)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="pass_fds")
-def test_requests_for_an_sdk_that_is_not_loaded_in_time_are_answered_when_the_bridge_stops(home):
-    with held_bridge(home, grace=0.1) as (running, load_sdk):
-        for number in range(2):
-            running.send(json.dumps(SKILLS | {"id": number}).encode())
-        running.wait_said("The SDK is held.")
-        running.process.terminate()
-        errors = [running.message() for _ in range(2)]
-        load_sdk()
-        assert running.wait() == 0
-        assert running.line() == b""
-    error = {"code": -32000, "message": "Connection closed"}
-    assert errors == [{"jsonrpc": "2.0", "id": number, "error": error} for number in range(2)]
-
-
-@pytest.mark.anyio
-@pytest.mark.skipif(sys.platform == "win32", reason="pass_fds")
-async def test_a_request_for_an_sdk_that_is_loaded_while_the_bridge_stops_is_answered_once(home):
-    async with held_bridge_with_call(home, grace=LIMIT) as (_, running, load_sdk):
-        running.process.terminate()
-        stopped = await to_thread.run_sync(running.message)
-        load_sdk()
-        answer = await to_thread.run_sync(running.message)
-        assert await to_thread.run_sync(running.wait) == 0
-        assert running.line() == b""
-    assert stopped["id"] == "call"
-    assert answer["id"] == SKILLS["id"]
-    assert answer["result"]["skills"] == []
-
-
 @pytest.mark.anyio
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes")
 async def test_a_client_that_does_not_read_holds_up_the_answers_which_do_not_pile_up(home):
@@ -398,8 +283,8 @@ async def test_a_client_that_does_not_read_holds_up_the_answers_which_do_not_pil
     with anyio.fail_after(LIMIT):
         async with anyio.create_task_group() as tasks:
             for number in range(count):
-                answer = JSONRPCResponse(jsonrpc="2.0", id=number, result={"a": "x" * size})
-                tasks.start_soon(outgoing.send, SessionMessage(answer))
+                answer = {"jsonrpc": "2.0", "id": number, "result": {"a": "x" * size}}
+                tasks.start_soon(outgoing.send, json.dumps(answer).encode())
             await anyio.wait_all_tasks_blocked()
             assert 0 < transport.get_write_buffer_size() < 2 * size
             answers = await to_thread.run_sync(read)

@@ -1,7 +1,7 @@
 """Verifies JupyterHub tokens with the Hub's API.
 
 Runs on the bridge's event loop. The Hub's tokens are not signed, so the Hub is asked for a token's
-user and scopes, and its answer is used for `LIFESPAN`. Implements the SDK's ``TokenVerifier``.
+user and scopes, and its answer is used for `LIFESPAN`.
 """
 
 import re
@@ -9,8 +9,8 @@ import time
 
 import anyio
 import httpx2
-from mcp.server.auth.provider import AccessToken, TokenVerifier
 
+from mcp_notebook.bridge.access.oauth.access_token import AccessToken
 from mcp_notebook.errors import IssuerUnreachable, RemoteError
 from mcp_notebook.outgoing_http import open_http_client
 
@@ -26,7 +26,7 @@ _TOKEN = re.compile(r"[\w.~+/-]+=*", re.ASCII)
 _REFUSED = (401, 403, 404)
 
 
-class HubTokens(TokenVerifier):
+class HubTokens:
     """Verifies the tokens of a JupyterHub.
 
     Args:
@@ -62,10 +62,5 @@ class HubTokens(TokenVerifier):
         except (httpx2.HTTPError, RemoteError, ValueError, KeyError, TypeError) as error:
             raise IssuerUnreachable(self._api, f"{type(error).__name__}: {error}") from None
         return AccessToken(
-            token=token,
-            client_id="jupyterhub",
-            scopes=scopes,
-            expires_at=int(time.time()) + LIFESPAN,
-            subject=name,
-            claims={"iss": self._api},
+            issuer=self._api, subject=name, scopes=scopes, expires=time.time() + LIFESPAN
         )

@@ -12,28 +12,31 @@ resource metadata (RFC 9728), which is public.
 import hashlib
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from mcp.server.auth.handlers.metadata import ProtectedResourceMetadataHandler
-from mcp.server.auth.provider import AccessToken, TokenVerifier
-from mcp.server.auth.routes import build_resource_metadata_url, cors_middleware
-from mcp.shared.auth import ProtectedResourceMetadata
 from packaging.version import Version
-from pydantic import AnyHttpUrl
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_notebook.bridge.access.caller import Caller, Permissions
 from mcp_notebook.bridge.access.gate import Refusal
+from mcp_notebook.bridge.access.oauth.access_token import AccessToken, TokenVerifier
 from mcp_notebook.bridge.access.oauth.configuration import OAuthConfiguration, read_configuration
 from mcp_notebook.bridge.access.oauth.hub_tokens import HubTokens
+from mcp_notebook.bridge.asgi import (
+    ASGIApp,
+    Receive,
+    Response,
+    Scope,
+    Send,
+    make_json_response,
+)
 from mcp_notebook.errors import IssuerUnreachable, MissingLibrary
 
 _LEAST_PYJWT = "2.15"
-"""The extra `oauth` requires it; mcp itself also accepts older versions."""
+"""The extra `oauth` requires it."""
 MAX_NAME = 200
 """Characters of a caller's name, as in the audit log."""
 _FORBIDDEN, _UNAVAILABLE = 403, 503
@@ -82,8 +85,7 @@ class AccessTokens:
             return None
         answer = self._admit(access)
         if isinstance(answer, Caller):
-            assert access.expires_at is not None
-            self._callers[digest] = (answer, access.expires_at)
+            self._callers[digest] = (answer, access.expires)
             if len(self._callers) > self._max_tokens:
                 self._callers.popitem(last=False)
         return answer
@@ -93,10 +95,8 @@ class AccessTokens:
         return False
 
     def _admit(self, access: AccessToken) -> Caller | Refusal:
-        claims = access.claims or {}
-        subject = access.subject or ""
         users = self._configuration.users
-        if users and subject not in users:
+        if users and access.subject not in users:
             return Refusal(
                 "its user is not one of the `users` in the OAuth file", status=_FORBIDDEN
             )
@@ -108,10 +108,9 @@ class AccessTokens:
                 status=_FORBIDDEN,
                 challenge=f'{self.challenge}, error="insufficient_scope"',
             )
-        alias = claims.get("preferred_username")
         return Caller(
-            name=_make_name(str(claims.get("iss", "")), subject),
-            alias=alias if isinstance(alias, str) else "",
+            name=_make_name(access.issuer, access.subject),
+            alias=access.alias,
             permissions=Permissions.allow_any(allowed),
         )
 
@@ -205,26 +204,41 @@ def _publish_metadata(
         issuer: The issuer of tokens.
         scopes: The configured scopes.
     """
-    # As strings: a URL object adds a slash to an issuer without a path, and clients compare them.
-    metadata = ProtectedResourceMetadata.model_validate(
-        {
-            "resource": resource,
-            "authorization_servers": [issuer],
-            "scopes_supported": list(scopes),
-            "resource_name": "mcp-notebook",
-        }
-    )
-    answer = cors_middleware(ProtectedResourceMetadataHandler(metadata).handle, ["GET", "OPTIONS"])
+    metadata = {
+        "resource": resource,
+        "authorization_servers": [issuer],
+        "scopes_supported": list(scopes),
+        "bearer_methods_supported": ["header"],
+        "resource_name": "mcp-notebook",
+    }
     path = urlsplit(_find_address(resource)).path
 
     async def publishing_app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] == path:
-            await answer(scope, receive, send)
+            await _answer_metadata(metadata, scope["method"])(scope, receive, send)
         else:
             await app(scope, receive, send)
 
     return publishing_app
 
 
+def _answer_metadata(metadata: Mapping[str, object], method: str) -> ASGIApp:
+    """Return the answer to a request for the metadata; pages of any origin may read it (CORS)."""
+    headers = {"Access-Control-Allow-Origin": "*"}
+    if method == "OPTIONS":
+        headers |= {
+            "Access-Control-Allow-Methods": "GET, OPTIONS",
+            "Access-Control-Allow-Headers": "mcp-protocol-version",
+        }
+        return Response(status=204, headers=headers)
+    if method not in ("GET", "HEAD"):
+        return Response(status=405, headers={"Allow": "GET, HEAD, OPTIONS"})
+    headers["Cache-Control"] = "public, max-age=3600"
+    return make_json_response(metadata, headers=headers)
+
+
 def _find_address(resource: str) -> str:
-    return str(build_resource_metadata_url(AnyHttpUrl(resource)))
+    """Return the address of the metadata of a resource (RFC 9728, 3.1)."""
+    parts = urlsplit(resource)
+    path = "" if parts.path == "/" else parts.path
+    return f"{parts.scheme}://{parts.netloc}/.well-known/oauth-protected-resource{path}"

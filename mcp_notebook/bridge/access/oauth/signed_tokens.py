@@ -1,7 +1,7 @@
 """Verifies signed access tokens (JWT, RFC 9068) with the issuer's published keys.
 
 Runs on the bridge's event loop, so that cancelling a verification also cancels its requests. PyJWT
-checks signatures and claims. Implements the SDK's ``TokenVerifier``.
+checks signatures and claims.
 """
 
 import time
@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 import anyio
 import httpx2
 import jwt
-from mcp.server.auth.provider import AccessToken, TokenVerifier
 
+from mcp_notebook.bridge.access.oauth.access_token import AccessToken
 from mcp_notebook.bridge.access.oauth.configuration import is_protected
 from mcp_notebook.errors import IssuerUnreachable, RemoteError
 from mcp_notebook.outgoing_http import open_http_client
@@ -47,7 +47,7 @@ _OF_ID_TOKENS = frozenset({"nonce", "at_hash", "c_hash", "s_hash"})
 """Claims of ID tokens (OpenID Connect), which identify a user and grant no access."""
 
 
-class SignedTokens(TokenVerifier):
+class SignedTokens:
     """Verifies the access tokens of one issuer.
 
     Args:
@@ -64,7 +64,7 @@ class SignedTokens(TokenVerifier):
     async def verify_token(self, token: str) -> AccessToken | None:
         """Return the content of a token that the issuer signed for this endpoint, else None.
 
-        Its ``expires_at`` is when the token expires or the issuer's keys must be fetched again,
+        It expires when the token expires or the issuer's keys must be fetched again,
         whichever is sooner.
 
         Raises:
@@ -78,14 +78,13 @@ class SignedTokens(TokenVerifier):
             return None
         if claims is None or not _is_access_token(header, claims):
             return None
+        alias = claims.get("preferred_username")
         return AccessToken(
-            token=token,
-            client_id=str(claims.get("client_id", claims.get("azp", ""))),
-            scopes=_list_scopes(claims.get("scope", claims.get("scp"))),
-            expires_at=min(int(claims["exp"]), int(time.time() + self._keys.seconds_left)),
-            resource=self._audience,
+            issuer=str(claims.get("iss", "")),
             subject=str(claims["sub"]),
-            claims=claims,
+            alias=alias if isinstance(alias, str) else "",
+            scopes=_list_scopes(claims.get("scope", claims.get("scp"))),
+            expires=min(int(claims["exp"]), time.time() + self._keys.seconds_left),
         )
 
     def _decode(self, token: str, key: jwt.PyJWK) -> dict[str, Any]:

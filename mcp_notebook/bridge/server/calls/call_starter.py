@@ -26,7 +26,6 @@ from mcp_notebook.bridge.server.calls.gates import (
     ToolCall,
 )
 from mcp_notebook.bridge.server.own_tools.meta_tools import describe_running
-from mcp_notebook.bridge.server.sessions.protocol_error import ProtocolError
 from mcp_notebook.bridge.telemetry.call_events import (
     CallEnd,
     CallObserver,
@@ -36,6 +35,7 @@ from mcp_notebook.bridge.telemetry.call_events import (
 )
 from mcp_notebook.content import Audio, Image, Resource, Result, Text
 from mcp_notebook.errors import CallError, KernelGone, NotStarted
+from mcp_notebook.protocol.errors import ProtocolError
 
 _CANCELLED = "The call was cancelled before it was started."
 _RUNS_ON = "The call was cancelled. The notebook's cells run on, for later calls."

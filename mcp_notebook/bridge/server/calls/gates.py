@@ -12,8 +12,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-import mcp_types as types
-
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.caller_limits import RateLimits, Shares
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
@@ -23,15 +21,16 @@ from mcp_notebook.bridge.kernels.running_call import Listener
 from mcp_notebook.bridge.server.own_tools import meta_tools
 from mcp_notebook.bridge.server.own_tools.tool_search import ToolSearch
 from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
-from mcp_notebook.bridge.server.sessions.protocol_error import refuse_capabilities
 from mcp_notebook.bridge.server.tasks.tasks import refuse_undeclared
 from mcp_notebook.content import Result
 from mcp_notebook.errors import CallError, InvalidArguments, UnknownTool
+from mcp_notebook.protocol.elicitation import InputRequired
+from mcp_notebook.protocol.errors import refuse_capabilities
 from mcp_notebook.settings.limits import Limits
 from mcp_notebook.wire import messages
 
 OtherAnswer: TypeAlias = (
-    "Result | types.InputRequiredResult | meta_tools.RequestedResult | meta_tools.RequestedPage"
+    "Result | InputRequired | meta_tools.RequestedResult | meta_tools.RequestedPage"
 )
 """What a client gets instead of a call: the bridge's own answer, a question, or another result that
 the client has requested."""
@@ -56,7 +55,7 @@ class CallParams:
     """The tool's name in the client's request."""
     arguments: dict[str, Any] | None = None
     input_responses: Mapping[str, Any] | None = None
-    """The user's answers to questions of the same call, by key, as the SDK reads them."""
+    """The user's answers to questions of the same call, by key, as the client sent them."""
     request_state: str | None = None
     """The state that came with those questions."""
     kind: messages.Kind = "tool"

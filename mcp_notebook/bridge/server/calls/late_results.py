@@ -12,18 +12,18 @@ from collections.abc import Mapping
 from typing import Any
 
 import anyio
-import mcp_types as types
 
 from mcp_notebook.bridge.kernels.kernel_requests import KernelTask
 from mcp_notebook.bridge.kernels.running_call import Listener
 from mcp_notebook.bridge.server.calls.tool_questions import ask_user, make_form
 from mcp_notebook.bridge.server.own_tools import meta_tools
 from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
-from mcp_notebook.bridge.server.sessions.protocol_error import ProtocolError
 from mcp_notebook.bridge.server.tasks.finder import LOST, TaskFinder
 from mcp_notebook.bridge.server.tasks.forms import read_answer
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError
+from mcp_notebook.protocol.elicitation import ElicitResult, InputRequired
+from mcp_notebook.protocol.errors import ProtocolError
 from mcp_notebook.wire import messages
 
 _STILL_RUNS = (
@@ -56,7 +56,7 @@ class LateResults:
         handle: str,
         responses: Mapping[str, Any],
         listener: Listener,
-    ) -> Result | types.InputRequiredResult:
+    ) -> Result | InputRequired:
         """Return a call's result, or how far it is after `wait_limit`.
 
         Args:
@@ -82,7 +82,7 @@ class LateResults:
         handle: str,
         responses: Mapping[str, Any],
         listener: Listener,
-    ) -> Result | types.InputRequiredResult:
+    ) -> Result | InputRequired:
         owner, loop = request.caller.owns, asyncio.get_running_loop()
         end = loop.time() + self._wait_limit
         task = await self._ask(owner, handle, None)
@@ -102,7 +102,7 @@ class LateResults:
 
     async def _answer(
         self, request: ClientRequest, task: KernelTask, responses: Mapping[str, Any]
-    ) -> types.InputRequiredResult | None:
+    ) -> InputRequired | None:
         """Answer a call's questions, or return them for the client to show its user.
 
         Up to 2025-11-25 the client is asked now.
@@ -116,12 +116,7 @@ class LateResults:
             key: _read_response(key, responses[key]) for key in questions if key in responses
         }
         if not answers:
-            forms = {key: make_form(question) for key, question in questions.items()}
-            return types.InputRequiredResult(
-                input_requests={
-                    key: types.ElicitRequest(params=form) for key, form in forms.items()
-                }
-            )
+            return InputRequired({key: make_form(each) for key, each in questions.items()})
         await self._finder.ask(
             owner, task.info.id, lambda kernel: kernel.answer_task(task.info.id, owner, answers)
         )
@@ -129,14 +124,14 @@ class LateResults:
 
     async def _ask_user(
         self, request: ClientRequest, task: KernelTask
-    ) -> Mapping[str, types.ElicitResult | str]:
+    ) -> Mapping[str, ElicitResult | str]:
         """Ask the client's user a call's questions; return the first answer.
 
         Returns:
             The answer by its question's key; nothing if the call goes on without an answer.
         """
         questions = task.info.questions
-        answers: dict[str, types.ElicitResult | str] = {}
+        answers: dict[str, ElicitResult | str] = {}
         errors: list[CallError | ProtocolError] = []
 
         async def ask(key: str, question: messages.TaskQuestion) -> None:
@@ -170,7 +165,7 @@ class LateResults:
         return task
 
 
-def _read_response(key: str, response: types.ElicitResult | str) -> messages.TaskAnswer:
+def _read_response(key: str, response: ElicitResult | str) -> messages.TaskAnswer:
     if isinstance(response, str):  # the user could not be asked
         return messages.TaskAnswer(error=response)
     return read_answer(key, response)

@@ -1,4 +1,4 @@
-"""Calls of tools and prompts: from a client's request to its result, with or without the SDK.
+"""Calls of tools and prompts: from a client's request to its result.
 
 Runs on the bridge's event loop. A call of a tool that fails in any way is a result with
 ``isError``; only an invalid request is answered with a protocol error. Prompts have no such
@@ -12,7 +12,7 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import anyio.to_thread
@@ -36,9 +36,8 @@ from mcp_notebook.bridge.server.forms.result_forms import (
 from mcp_notebook.bridge.server.listing.change_notices import ChangeNotices
 from mcp_notebook.bridge.server.own_tools.meta_tools import RequestedPage, RequestedResult
 from mcp_notebook.bridge.server.resources.resources import ResourceRequests, make_page
-from mcp_notebook.bridge.server.sessions.client_profile import LOG_LEVEL_META_KEY, LOG_LEVELS
+from mcp_notebook.bridge.server.sessions.client_profile import LOG_LEVELS
 from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
-from mcp_notebook.bridge.server.sessions.protocol_error import INVALID_PARAMS, ProtocolError
 from mcp_notebook.bridge.server.tasks.forms import TaskForm
 from mcp_notebook.bridge.server.tasks.tasks import Tasks
 from mcp_notebook.content import Resource, Result, Text
@@ -51,11 +50,11 @@ from mcp_notebook.errors import (
     UnknownState,
     UnknownTool,
 )
+from mcp_notebook.protocol.elicitation import InputRequired
+from mcp_notebook.protocol.errors import INVALID_PARAMS, ProtocolError
+from mcp_notebook.protocol.versions import LOG_LEVEL_KEY
 from mcp_notebook.text.missing_tools import MissingTool
 from mcp_notebook.wire import messages
-
-if TYPE_CHECKING:
-    import mcp_types as types
 
 logger = logging.getLogger(__name__)
 
@@ -114,7 +113,7 @@ class ToolCalls:
         request: ClientRequest,
         params: CallParams,
         make_answer: MakeAnswer[AnswerT_co],
-    ) -> AnswerT_co | types.InputRequiredResult | TaskForm:
+    ) -> AnswerT_co | InputRequired | TaskForm:
         """Call a tool, or get a prompt, and return the answer to the request.
 
         Args:
@@ -147,7 +146,7 @@ class ToolCalls:
 
     async def _find_result(
         self, request: ClientRequest, params: CallParams
-    ) -> Result | types.InputRequiredResult:
+    ) -> Result | InputRequired:
         """Return a call's result in a form that its client can use, or questions for its user."""
         caller = request.caller
         try:
@@ -182,9 +181,7 @@ class ToolCalls:
             return str(error)
         return "\n".join([str(error), _DEPARTURES, *map(str, notebooks[:_MAX_DEPARTURES])])
 
-    async def _run(
-        self, request: ClientRequest, params: CallParams
-    ) -> Result | types.InputRequiredResult:
+    async def _run(self, request: ClientRequest, params: CallParams) -> Result | InputRequired:
         """Start the call, or resume it, and follow it."""
         listener = self._make_listener(request)
         new = ToolCall(request, params, params.arguments or {}, listener)
@@ -200,7 +197,7 @@ class ToolCalls:
             case result:
                 return result
 
-    async def _follow(self, new: ToolCall, call: RunningCall) -> Result | types.InputRequiredResult:
+    async def _follow(self, new: ToolCall, call: RunningCall) -> Result | InputRequired:
         """Follow a call to its result, or to its questions for the client's user."""
         request, params = new.request, new.params
         owner = request.caller.owns
@@ -215,7 +212,7 @@ class ToolCalls:
 
     async def _read_page(
         self, request: ClientRequest, page: RequestedPage
-    ) -> Result | types.InputRequiredResult:
+    ) -> Result | InputRequired:
         """Return a part of a resource; the function of a declared one is called."""
         found = self._resources.declared.find(request.caller, page.uri)
         if found is None:
@@ -248,7 +245,7 @@ class ToolCalls:
         if request.is_handshake:
             level: str | None = self._log_levels.get(request.connection, LEGACY_LOG_LEVEL)
         else:
-            value = request.meta.get(LOG_LEVEL_META_KEY)
+            value = request.meta.get(LOG_LEVEL_KEY)
             level = value if isinstance(value, str) else None
         return Listener(
             progress=make_progress_sender(request) if wants_progress else None,
@@ -277,16 +274,23 @@ def make_progress_sender(
 
     async def send(progress: messages.Progress) -> None:
         nonlocal last
-        done = progress.progress
+        done, total = _find_finite(progress.progress), _find_finite(progress.total)
         if last is None:
             done = 0.0 if done is None else done
         elif done is None or done <= last:
             done = max(last + PROGRESS_STEP, math.nextafter(last, math.inf))
+        if math.isinf(done):  # no number is larger than the last one
+            return
         last = done
         message = None if progress.message is None else replace_surrogates(progress.message)
-        await request.channel.send_progress(done, progress.total, message)
+        await request.channel.send_progress(done, total, message)
 
     return send
+
+
+def _find_finite(number: float | None) -> float | None:
+    """Return a number that JSON has; None for another, or for none."""
+    return None if number is None or not math.isfinite(number) else number
 
 
 def make_log_sender(request: ClientRequest) -> Callable[[messages.Log], Awaitable[None]]:

@@ -19,16 +19,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import anyio
-import mcp_types as types
 
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.caller_limits import Shares
 from mcp_notebook.bridge.kernels.running_call import BecameTask, Listener, RunningCall
 from mcp_notebook.bridge.server.calls.gates import CallParams
 from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
-from mcp_notebook.bridge.server.sessions.protocol_error import ProtocolError, refuse_capabilities
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError, UnknownState
+from mcp_notebook.protocol.elicitation import (
+    ElicitForm,
+    ElicitResult,
+    InputRequired,
+    read_elicit_result,
+)
+from mcp_notebook.protocol.errors import ProtocolError, refuse_capabilities
 from mcp_notebook.wire import messages
 
 logger = logging.getLogger(__name__)
@@ -73,7 +78,7 @@ class ToolQuestions:
         params: CallParams,
         call: RunningCall,
         listener: Listener,
-    ) -> Result | types.InputRequiredResult:
+    ) -> Result | InputRequired:
         """Follow a call to its result, or to questions that the client has to show its user.
 
         Raises:
@@ -95,7 +100,7 @@ class ToolQuestions:
         params: CallParams,
         call: RunningCall,
         listener: Listener,
-    ) -> Result | types.InputRequiredResult:
+    ) -> Result | InputRequired:
         responses = dict(params.input_responses or {})
         while (result := await call.follow(listener)) is None:
             for question in tuple(call.questions.values()):
@@ -103,8 +108,8 @@ class ToolQuestions:
                     # The key has been reused: the user's answer is to an earlier question, which
                     # was withdrawn.
                     continue
-                response = responses.pop(question.key, None)
-                if isinstance(response, types.ElicitResult):
+                response = read_elicit_result(responses.pop(question.key, None))
+                if response is not None:
                     call.answer(_make_answer(question, response))
             if not call.questions:
                 continue
@@ -118,11 +123,10 @@ class ToolQuestions:
                 for question in tuple(call.questions.values()):
                     call.answer(_make_answer(question, str(error)))
             else:
-                requests: types.InputRequests = {
-                    question.key: types.ElicitRequest(params=make_form(question))
-                    for question in call.questions.values()
+                requests = {
+                    question.key: make_form(question) for question in call.questions.values()
                 }
-                return types.InputRequiredResult(input_requests=requests, request_state=state)
+                return InputRequired(requests, state)
         return result
 
 
@@ -164,7 +168,7 @@ async def ask_user(
     question: messages.Ask | messages.TaskQuestion,
     *,
     answer_limit: float = ANSWER_LIMIT,
-) -> types.ElicitResult | str:
+) -> ElicitResult | str:
     """Send the client a request; return its answer, or the reason why there is none.
 
     Args:
@@ -186,12 +190,12 @@ async def ask_user(
         return f"The client's answer could not be read: {type(error).__name__}."
 
 
-def make_form(question: messages.Ask | messages.TaskQuestion) -> types.ElicitRequestFormParams:
+def make_form(question: messages.Ask | messages.TaskQuestion) -> ElicitForm:
     """Return the form of a question."""
-    return types.ElicitRequestFormParams(message=question.message, requested_schema=question.form)
+    return ElicitForm(question.message, question.form)
 
 
-def _make_answer(question: messages.Ask, response: types.ElicitResult | str) -> messages.Answer:
+def _make_answer(question: messages.Ask, response: ElicitResult | str) -> messages.Answer:
     if isinstance(response, str):
         return messages.Answer(id=question.id, question=question.question, error=response)
     content = {} if response.content is None else dict(response.content)

@@ -16,7 +16,6 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import anyio
-import mcp_types as types
 from msgspec import to_builtins
 
 from mcp_notebook import meta_keys
@@ -42,8 +41,14 @@ from mcp_notebook.bridge.server.consent.question_text import (
     write_summary,
     write_title,
 )
-from mcp_notebook.bridge.server.sessions.protocol_error import ProtocolError
 from mcp_notebook.errors import CallError
+from mcp_notebook.protocol.elicitation import (
+    ElicitForm,
+    ElicitResult,
+    InputRequired,
+    read_elicit_result,
+)
+from mcp_notebook.protocol.errors import ProtocolError
 from mcp_notebook.text.wording import format_seconds
 from mcp_notebook.wire import messages
 
@@ -97,7 +102,7 @@ class Consent:
         """Return whether calls of a tool need consent."""
         return self._policy.applies_to(tool)
 
-    async def admit(self, call: ToolCall) -> types.InputRequiredResult | None:
+    async def admit(self, call: ToolCall) -> InputRequired | None:
         """Wait until a person has agreed to a call.
 
         Returns:
@@ -118,7 +123,7 @@ class Consent:
             call.allowed_code = (call.notebook.tool.meta or {}).get(meta_keys.CODE)
         return question
 
-    async def _ask(self, call: ToolCall) -> types.InputRequiredResult | None:
+    async def _ask(self, call: ToolCall) -> InputRequired | None:
         """Return the question for the client, or None once a person has agreed."""
         identity = _identify_grantee(call)
         version = _identify_tool(call)
@@ -136,15 +141,11 @@ class Consent:
             self._grants.add(call.caller.owns, version, **identity)
         return None
 
-    def _send_back(
-        self, call: ToolCall, version: str, question: Question
-    ) -> types.InputRequiredResult:
+    def _send_back(self, call: ToolCall, version: str, question: Question) -> InputRequired:
         lifetime = self._policy.timeout
         state = self._states.issue(_identify_call(call), version, lifetime)
         form = _make_form(question, ALLOW_HOUR)
-        return types.InputRequiredResult(
-            input_requests={KEY: types.ElicitRequest(params=form)}, request_state=state
-        )
+        return InputRequired({KEY: form}, state)
 
     def _take_answer(self, call: ToolCall, version: str) -> Decision | None:
         """Return the answer that the client has sent; None if its question is outdated.
@@ -158,8 +159,8 @@ class Consent:
             raise self._policy.make_timeout(call.entry.name)
         if state.tool != version:
             return None
-        response = (call.params.input_responses or {}).get(KEY)
-        return _read_decision(response) if isinstance(response, types.ElicitResult) else "close"
+        response = read_elicit_result((call.params.input_responses or {}).get(KEY))
+        return "close" if response is None else _read_decision(response)
 
     async def _ask_now(self, call: ToolCall) -> Decision:
         """Ask the client's user, or ask in the notebook, while the call waits."""
@@ -330,7 +331,7 @@ def _make_question(call: ToolCall) -> Question:
 # -- elicitation -----------------------------------------------------------------------------------
 
 
-def _make_form(question: Question, for_long: str) -> types.ElicitRequestFormParams:
+def _make_form(question: Question, for_long: str) -> ElicitForm:
     """Return the form of a question, for clients that show its message and for those that do not.
 
     VS Code asks with a list that shows only the field's title and description, and selects the
@@ -342,20 +343,18 @@ def _make_form(question: Question, for_long: str) -> types.ElicitRequestFormPara
         "description": write_summary(question),
         "enum": [DENY, ALLOW, for_long],
     }
-    return types.ElicitRequestFormParams(
-        message=write_question(question),
-        requested_schema={"type": "object", "properties": {_FIELD: field}, "required": [_FIELD]},
-    )
+    schema = {"type": "object", "properties": {_FIELD: field}, "required": [_FIELD]}
+    return ElicitForm(write_question(question), schema)
 
 
-def _read_decision(response: types.ElicitResult) -> Decision:
+def _read_decision(response: ElicitResult) -> Decision:
     if response.action != "accept":
         return "deny" if response.action == "decline" else "close"
     answer = (response.content or {}).get(_FIELD)
     return _DECISIONS.get(answer, "deny") if isinstance(answer, str) else "deny"
 
 
-async def _elicit(call: ToolCall, form: types.ElicitRequestFormParams) -> Decision:
+async def _elicit(call: ToolCall, form: ElicitForm) -> Decision:
     """Send the client a request, and return its user's decision."""
     try:
         return _read_decision(await call.request.channel.ask(form))

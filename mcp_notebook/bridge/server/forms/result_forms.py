@@ -1,4 +1,4 @@
-"""Converts results and resources to MCP's types, in the client's version of the protocol.
+"""Converts results and resources to MCP's JSON, in the client's version of the protocol.
 
 Runs on the bridge's event loop, and for large resources in a worker thread. A content block that
 the client's version does not have becomes a text that describes it: no client fails on it, and the
@@ -11,11 +11,9 @@ from base64 import b64encode
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
-import mcp_types as types
-
-from mcp_notebook.bridge.server.forms.tool_form import has_feature
-from mcp_notebook.bridge.server.sessions.protocol_error import INTERNAL_ERROR, ProtocolError
 from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
+from mcp_notebook.protocol.errors import INTERNAL_ERROR, ProtocolError
+from mcp_notebook.protocol.versions import has_feature
 from mcp_notebook.wire import resource_uris
 
 MAX_READ = 16 * 2**20
@@ -31,19 +29,19 @@ class MakeAnswer(Protocol[AnswerT_co]):
         """Return the answer for clients of this version of the protocol."""
 
 
-def make_call_result(result: Result, protocol_version: str) -> types.CallToolResult:
-    """Return a call's result for clients of this version."""
-    forms = make_block_forms(result, protocol_version)
-    fields = {
-        "content": [_encode_data(form) for form in forms],
-        "structuredContent": choose_structured(result, protocol_version),
+def make_call_form(result: Result, protocol_version: str) -> dict[str, Any]:
+    """Return a call's result for clients of this version, with data as base64."""
+    structured = choose_structured(result, protocol_version)
+    form: dict[str, Any] = {
+        "content": [_encode_data(form) for form in make_block_forms(result, protocol_version)],
         "isError": result.is_error,
-        "_meta": dict(result.meta) or None,
     }
-    return types.CallToolResult.model_validate(fields)
+    if structured is not None:
+        form["structuredContent"] = structured
+    return form | {"_meta": dict(result.meta)} if result.meta else form
 
 
-def make_prompt_result(result: Result, protocol_version: str) -> types.GetPromptResult:
+def make_prompt_form(result: Result, protocol_version: str) -> dict[str, Any]:
     """Return a call's result as the messages of a prompt, for clients of this version.
 
     Args:
@@ -57,18 +55,19 @@ def make_prompt_result(result: Result, protocol_version: str) -> types.GetPrompt
         raise ProtocolError(INTERNAL_ERROR, describe_failure(result))
     forms = make_block_forms(result, protocol_version)
     roles = [block.role or "user" for block in result.content]
-    messages = [
-        {"role": role, "content": _encode_data(form)}
-        for role, form in zip(roles, forms, strict=True)
-    ]
-    return types.GetPromptResult.model_validate({"messages": messages})
+    return {
+        "messages": [
+            {"role": role, "content": _encode_data(form)}
+            for role, form in zip(roles, forms, strict=True)
+        ]
+    }
 
 
-def make_resource_result(
+def make_resource_form(
     uri: str,
     result: Result,
-    protocol_version: str,  # noqa: ARG001 - as `make_call_result`
-) -> types.ReadResourceResult:
+    protocol_version: str,  # noqa: ARG001 - as `make_call_form`
+) -> dict[str, Any]:
     """Return a call's result as the contents of a resource.
 
     Args:
@@ -91,7 +90,7 @@ def make_resource_result(
         )
         raise ProtocolError(INTERNAL_ERROR, what, data)
     contents = [make_contents(replace(document, uri=data["uri"])) for document in documents]
-    return types.ReadResourceResult(contents=contents)
+    return {"contents": contents}
 
 
 def describe_failure(result: Result) -> str:
@@ -113,17 +112,14 @@ def make_block_forms(result: Result, protocol_version: str) -> list[dict[str, An
     return [_make_block_form(block, protocol_version) for block in result.content]
 
 
-def make_contents(
-    resource: Resource,
-) -> types.TextResourceContents | types.BlobResourceContents:
+def make_contents(resource: Resource) -> dict[str, Any]:
     """Return the contents of a resource: its text, or its bytes as base64."""
+    form = {"uri": resource.uri}
+    if resource.mime_type:
+        form["mimeType"] = resource.mime_type
     if isinstance(resource.data, str):
-        return types.TextResourceContents(
-            uri=resource.uri, text=resource.data, mime_type=resource.mime_type
-        )
-    return types.BlobResourceContents(
-        uri=resource.uri, blob=_base64(resource.data), mime_type=resource.mime_type
-    )
+        return {**form, "text": resource.data}
+    return {**form, "blob": _base64(resource.data)}
 
 
 def replace_surrogates(text: str) -> str:

@@ -1,49 +1,33 @@
 """The forms of tools, prompts and resources in each version of MCP, and whether it accepts them.
 
-Runs on the bridge's event loop, and in ``mcp-notebook list``. Nearly all have a simple form, which
-is accepted without the SDK; its types validate all others.
+Runs on the bridge's event loop, and in ``mcp-notebook list``. A client that is built with an SDK
+drops the whole list for one form that is not valid, so each is checked here.
 """
 
-from typing import Any, Literal, TypeAlias, cast
+from collections.abc import Mapping
+from typing import Any, Literal
 
-import mcp_types as types
-from mcp_types.version import (
-    HANDSHAKE_PROTOCOL_VERSIONS,
-    MODERN_PROTOCOL_VERSIONS,
-    is_version_at_least,
-)
-from pydantic_core import ValidationError, from_json, to_json
+import msgspec
+from msgspec import Struct
+from pydantic_core import from_json, to_json
 
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.views.pages import find_page_uri
+from mcp_notebook.protocol.versions import MODERN_VERSIONS, SINCE, VERSIONS, has_feature
 from mcp_notebook.text.missing_tools import MissingTool, explain_rejection
 from mcp_notebook.wire import messages
 
-VERSIONS = (*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS)
-"""The supported versions of MCP."""
-SINCE = {
-    "annotations": "2025-03-26",  # the title was one of them until it had a field of its own
-    "title": "2025-06-18",
-    "_meta": "2025-06-18",
-    "outputSchema": "2025-06-18",
-    "lastModified": "2025-06-18",
-    "resource_link": "2025-06-18",
-    "audio": "2025-03-26",
-    "icons": "2025-11-25",
-}
-"""The versions of MCP that introduced kinds of content and fields of tools, resources and results.
-
-They are removed for earlier versions here, because the SDK does not."""
-DeclaredKind: TypeAlias = Literal["Prompt", "Resource", "ResourceTemplate"]
-"""The name of the SDK's type."""
 _TEXTS = ("name", "title", "description", "mimeType", "uri", "uriTemplate")
-_NO_SCHEMA = {"type": "object"}
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
 
-def has_feature(protocol_version: str, feature: str) -> bool:
-    """Return whether a version of MCP has a feature that `SINCE` lists."""
-    return is_version_at_least(protocol_version, SINCE[feature])
+class _Icon(Struct, frozen=True, rename="camel"):
+    """The form of an icon."""
+
+    src: str
+    mime_type: str | None = None
+    sizes: list[str] | None = None
+    theme: Literal["light", "dark"] | None = None
 
 
 def make_tool_form(
@@ -60,7 +44,7 @@ def make_tool_form(
     Raises:
         ValueError: This version of the protocol does not accept the tool.
     """
-    fields = {
+    fields: dict[str, Any] = {
         "name": name,
         "title": info.title,
         "description": info.description,
@@ -78,65 +62,67 @@ def make_tool_form(
     too_new = [field for field in SINCE if not has_feature(protocol_version, field)]
     fields |= dict.fromkeys(too_new)
     given = {name: value for name, value in fields.items() if value is not None}
-    return _copy_simple(given) or _validate(given, protocol_version)
+    _check_schema("inputSchema", given["inputSchema"], protocol_version)
+    if "outputSchema" in given and protocol_version not in MODERN_VERSIONS:  # since then, any
+        _check_schema("outputSchema", given["outputSchema"], protocol_version)
+    if "annotations" in given:
+        given["annotations"] = _check_annotations(given["annotations"])
+    return _copy(given)
 
 
-def _validate(fields: dict[str, Any], protocol_version: str) -> dict[str, Any]:
-    """Return a tool's form as the SDK makes it.
+def _check_schema(where: str, schema: Mapping[str, Any], version: str) -> None:
+    """Check the members of a schema whose form MCP defines.
 
     Raises:
-        ValueError: This version of the protocol does not accept the tool.
+        ValueError: One of them has another form.
     """
-    from mcp_types.methods import serialize_server_result  # noqa: PLC0415 - see `postponed_sdk`
-
-    result = {"tools": [fields], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
-    (form,) = serialize_server_result("tools/list", protocol_version, result)["tools"]
-    types.Tool.model_validate(form)  # as clients built with the SDK do with each tool
-    return cast("dict[str, Any]", form)
-
-
-def _copy_simple(fields: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the form of a tool that is certainly valid, or None.
-
-    The SDK would make the same: in such a form, it changes only NaN and infinities.
-    """
-    hints, icons = fields.get("annotations", {}), fields.get("icons", [])
-    is_simple = (
-        _is_simple_schema(fields["inputSchema"])
-        and _is_simple_schema(fields.get("outputSchema", _NO_SCHEMA))
-        and hints.keys() <= {"title", *_HINTS}
-        and type(hints.get("title", "")) is str
-        and all(type(hints.get(name, True)) is bool for name in _HINTS)
-        and all(map(_is_simple_icon, icons))
-    )
-    try:
-        return from_json(to_json(fields, inf_nan_mode="null")) if is_simple else None
-    except (ValueError, RecursionError):
-        return None
-
-
-def _is_simple_schema(schema: dict[str, Any]) -> bool:
     required, properties = schema.get("required", []), schema.get("properties", {})
-    return (
-        schema.get("type") == "object"
-        and type(schema.get("$schema", "")) is str
-        and type(required) is list
-        and all(type(name) is str for name in required)
-        and type(properties) is dict
-        and all(type(each) is dict for each in properties.values())
-        and None not in schema.values()
-    )
+    if schema.get("type") != "object":
+        raise ValueError(f"{where}.type: it must be 'object'")
+    if not isinstance(schema.get("$schema", ""), str):
+        raise ValueError(f"{where}.$schema: it must be a text")  # noqa: TRY004 - as the others
+    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+        raise ValueError(f"{where}.required: it must be a list of names")
+    if not isinstance(properties, dict) or (
+        version not in MODERN_VERSIONS
+        and not all(isinstance(each, dict) for each in properties.values())
+    ):
+        raise ValueError(f"{where}.properties: they must be objects")
 
 
-def _is_simple_icon(icon: dict[str, Any]) -> bool:
-    sizes = icon.get("sizes", [])
-    return (
-        icon.keys() <= {"src", "mimeType", "sizes"}
-        and type(icon.get("src")) is str
-        and type(icon.get("mimeType", "")) is str
-        and type(sizes) is list
-        and all(type(size) is str for size in sizes)
-    )
+def _check_annotations(hints: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the annotations of a tool that MCP has.
+
+    Raises:
+        ValueError: One of them has another type.
+    """
+    kinds = {"title": str, **dict.fromkeys(_HINTS, bool)}
+    known = {name: hints[name] for name in kinds if hints.get(name) is not None}
+    for name, value in known.items():
+        if type(value) is not kinds[name]:
+            raise ValueError(f"annotations.{name}: it must be a {kinds[name].__name__}")
+    return known
+
+
+def _copy(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a form as clients read it, without NaN and infinities.
+
+    Raises:
+        ValueError: It is not JSON, or one of its texts or icons is none.
+    """
+    for item in (fields, *fields.get("arguments", ())):
+        for name in _TEXTS:
+            if not isinstance(item.get(name, ""), str):
+                raise ValueError(f"{name}: it must be a text")  # noqa: TRY004 - as the others
+    try:
+        msgspec.convert(fields.get("icons", ()), list[_Icon])
+    except msgspec.ValidationError as error:
+        raise ValueError(f"icons: {error}") from None
+    try:
+        copy: dict[str, Any] = from_json(to_json(fields, inf_nan_mode="null"))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    return copy
 
 
 def make_prompt_form(
@@ -147,6 +133,7 @@ def make_prompt_form(
     shows_views: bool = False,  # noqa: ARG001 - as `make_tool_form`
 ) -> dict[str, Any]:
     """Return the JSON object of a prompt in the list of prompts; as `make_tool_form`."""
+    _check_schema("inputSchema", info.input_schema, protocol_version)
     has_title = has_feature(protocol_version, "title")
     fields = {
         "name": name,
@@ -156,36 +143,19 @@ def make_prompt_form(
         "icons": info.icons if has_feature(protocol_version, "icons") else None,
         "_meta": info.meta if has_feature(protocol_version, "_meta") else None,
     }
-    return make_declared_form("Prompt", fields)
+    return make_declared_form(fields)
 
 
-def make_declared_form(kind: DeclaredKind, fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON object of a prompt, resource or template, as the SDK makes it.
+def make_declared_form(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the JSON object of a prompt, resource or template.
 
     Args:
-        kind: What it is.
         fields: Its members; those that are None are left out.
 
     Raises:
         ValueError: MCP does not accept it.
     """
-    given = {name: value for name, value in fields.items() if value is not None}
-    is_simple = (
-        _has_texts(given)
-        and all(map(_is_simple_icon, given.get("icons", [])))
-        and all(map(_has_texts, given.get("arguments", [])))
-    )
-    try:
-        if is_simple:
-            return cast("dict[str, Any]", from_json(to_json(given, inf_nan_mode="null")))
-    except RecursionError:
-        pass
-    form = getattr(types, kind).model_validate(given)
-    return cast("dict[str, Any]", form.model_dump(mode="json", by_alias=True, exclude_none=True))
-
-
-def _has_texts(fields: dict[str, Any]) -> bool:
-    return all(type(fields.get(name, "")) is str for name in _TEXTS)
+    return _copy({name: value for name, value in fields.items() if value is not None})
 
 
 def _list_prompt_arguments(schema: dict[str, Any], *, has_title: bool) -> list[dict[str, Any]]:
@@ -205,36 +175,17 @@ def _list_prompt_arguments(schema: dict[str, Any], *, has_title: bool) -> list[d
     return arguments
 
 
-def serialize_tool_form(form: dict[str, Any]) -> bytes:
-    """Return a tool's form as JSON.
-
-    Raises:
-        ValueError: It cannot be serialized; clients would lose the whole list.
-    """
-    try:
-        return to_json(form)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-
-
 def find_rejection(entry: CatalogEntry) -> MissingTool | None:
     """Return why some or all clients do not see a tool of the catalogue; None if all see it."""
     problems = {}
     for version in VERSIONS:
         try:
-            serialize_tool_form(make_tool_form(entry.name, entry.tool, version))
-        except (ValueError, RecursionError) as error:
-            problems[version] = _describe(error)
+            make_tool_form(entry.name, entry.tool, version)
+        except ValueError as error:
+            problems[version] = str(error).rstrip(".") or type(error).__name__
     if not problems:
         return None
     versions = () if len(problems) == len(VERSIONS) else tuple(problems)
     return explain_rejection(
         entry.notebook, entry.tool.name, next(iter(problems.values())), versions
     )
-
-
-def _describe(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        first = error.errors(include_url=False, include_input=False)[0]
-        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-    return str(error).rstrip(".") or type(error).__name__

@@ -11,10 +11,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from mcp_notebook.bridge.access.caller import OWNER, Caller
 from mcp_notebook.bridge.server.forms.accommodations import find_accommodation
@@ -22,16 +21,13 @@ from mcp_notebook.bridge.server.listing.notification_streams import (
     LIST_NAMES,
     ListName,
     ListsWatcher,
-    Subscriptions,
+    NotificationStreams,
 )
 from mcp_notebook.bridge.server.sessions.client_profile import ClientProfile
-from mcp_notebook.bridge.server.sessions.client_request import find_caller, read_request
+from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
 from mcp_notebook.bridge.server.sessions.client_sessions import ClientSession
+from mcp_notebook.protocol.methods import Subscriptions
 from mcp_notebook.wire import messages
-
-if TYPE_CHECKING:
-    from mcp.server.context import ServerRequestContext
-    from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResult
 
 logger = logging.getLogger(__name__)
 
@@ -59,17 +55,14 @@ class ChangeNotices:
     Args:
         list_entries: Returns the tools, prompts or resources that a caller sees: the same object
             until they change.
-        default_caller: The caller if the transport does not name one.
     """
 
     def __init__(
         self,
         list_entries: Callable[[Caller, messages.Kind], object],
-        default_caller: Caller,
     ) -> None:
         self._list_entries = list_entries
-        self._default_caller = default_caller
-        self._subscriptions = Subscriptions()
+        self._streams = NotificationStreams()
         self._listeners: dict[ClientSession, _Listener] = {}
         self._last_change = 0
         self._last_published = 0
@@ -87,17 +80,11 @@ class ChangeNotices:
         before, self._seen = self._seen, self._list_all()
         changed = [LIST_NAMES[kind] for kind in before if self._seen[kind] is not before[kind]]
         self._unpublished.update(changed)
-        self._subscriptions.note_changes(changed)
+        self._streams.note_changes(changed)
         for listener in self._listeners.values():
             listener.watcher.note_changes(changed)
         self._last_change += 1
         self._change.set()
-
-    async def add_client(self, ctx: ServerRequestContext[Any], _params: object) -> None:
-        """Take a client that is initialized; those of the handshake era get notifications."""
-        if ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
-            request = read_request(ctx, self._default_caller)
-            self.add_session(request.profile, request.caller)
 
     def add_session(self, profile: ClientProfile, caller: Caller) -> None:
         """Notify a client of the handshake era from now on."""
@@ -108,23 +95,20 @@ class ChangeNotices:
         self._listeners[session] = _Listener(session, watcher, self._last_published)
         session.call_at_end(self._listeners.pop, session, None)
 
-    async def listen(
-        self, ctx: ServerRequestContext[Any], params: SubscriptionsListenRequestParams
-    ) -> SubscriptionsListenResult:
-        """Serve a subscription."""
-        caller = find_caller(ctx, self._default_caller)
-        watcher = self._make_watcher(caller)
-        for uri in params.notifications.resource_subscriptions or ():
-            self.on_subscription(caller, uri)
-        return await self._subscriptions.listen(ctx, params, watcher)
+    async def listen(self, request: ClientRequest, wanted: Subscriptions) -> None:
+        """Serve a notification stream until its client or `close` closes it."""
+        watcher = self._make_watcher(request.caller)
+        for uri in wanted.resource_subscriptions or ():
+            self.on_subscription(request.caller, uri)
+        await self._streams.serve(request, wanted, watcher)
 
     def list_subscriptions(self) -> list[tuple[Caller, str]]:
         """Return the resources that streams are subscribed to, each with its caller."""
-        return self._subscriptions.list_subscriptions()
+        return self._streams.list_subscriptions()
 
     async def publish_update(self, uri: str, is_for: Callable[[Caller], bool]) -> None:
         """Notify the streams that are subscribed to a resource that it has changed."""
-        await self._subscriptions.publish_update(uri, is_for)
+        await self._streams.publish_update(uri, is_for)
 
     def _make_watcher(self, caller: Caller) -> ListsWatcher:
         # The client may have read a list before a change that has not been published.
@@ -132,7 +116,7 @@ class ChangeNotices:
 
     def close(self) -> None:
         """End the subscriptions gracefully."""
-        self._subscriptions.close()
+        self._streams.close()
 
     async def run(self, first: Callable[[], Awaitable[None]] | None = None) -> None:
         """Notify all clients, once for each burst of changes; runs forever.
@@ -159,7 +143,7 @@ class ChangeNotices:
         """Forget the changes that nobody has been notified of."""
         self._last_published = self._last_change
         self._unpublished.clear()
-        self._subscriptions.forget_changes()
+        self._streams.forget_changes()
         for listener in self._listeners.values():
             listener.last_notice = self._last_change
             listener.watcher.take_changes()
@@ -177,7 +161,7 @@ class ChangeNotices:
             changed: The list.
             is_for: Whose clients are notified.
         """
-        await self._subscriptions.publish(changed, is_for)
+        await self._streams.publish(changed, is_for)
 
         async def notify(session: ClientSession) -> None:
             try:
@@ -196,7 +180,7 @@ class ChangeNotices:
         if self._last_published != self._last_change:
             self._last_published = self._last_change
             self._unpublished.clear()
-            await self._subscriptions.publish_changes()
+            await self._streams.publish_changes()
 
     async def _notify(self, connection: Any) -> None:
         listener = self._listeners.get(connection)
@@ -210,7 +194,7 @@ class ChangeNotices:
                     with anyio.move_on_after(SEND_LIMIT):
                         await listener.session.notify(f"notifications/{changed}/list_changed")
         except Exception:
-            # The client left without closing; the SDK raises whatever its stream raised.
+            # The client left without closing.
             logger.debug("a client could not be notified of a change", exc_info=True)
             self._listeners.pop(connection, None)
         finally:

@@ -2,39 +2,37 @@
 
 Runs on the bridge's event loop. Clients of 2026-07-28 open one by a request (`OpenStreams.listen`),
 those of the handshake era by a GET of the HTTP endpoint, which asks `OpenStreams.shares` for it.
-One handler of the SDK would send all streams of 2026-07-28 the same notifications; here each stream
-has its own handler, whose caller is known. `change_notices` and `resource_notices` decide what to
-send.
+`change_notices` and `resource_notices` decide what to send.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import anyio.lowlevel
 from pydantic_core import to_json
 
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.caller_limits import Shares
-from mcp_notebook.bridge.server.sessions.client_request import find_caller
-from mcp_notebook.bridge.server.sessions.protocol_error import (
+from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
+from mcp_notebook.protocol.errors import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     ProtocolError,
 )
+from mcp_notebook.protocol.methods import ListenParameters, Subscriptions
+from mcp_notebook.protocol.versions import SUBSCRIPTION_ID_KEY
 from mcp_notebook.settings.limits import Limits
 from mcp_notebook.wire import messages
 
-if TYPE_CHECKING:
-    from mcp.server.context import ServerRequestContext
-    from mcp.server.subscriptions import ListenHandler, ServerEvent
-    from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResult
+logger = logging.getLogger(__name__)
 
-_Handler: TypeAlias = (
-    "Callable[[ServerRequestContext[Any], SubscriptionsListenRequestParams],"
-    "Awaitable[SubscriptionsListenResult]]"
-)
+Serve: TypeAlias = "Callable[[ClientRequest, Subscriptions], Awaitable[None]]"
+"""Serves a stream."""
 ListName: TypeAlias = Literal["tools", "prompts", "resources"]
 """A list of whose changes clients are notified."""
 LIST_NAMES: Mapping[messages.Kind, ListName] = {
@@ -46,8 +44,27 @@ LIST_NAMES: Mapping[messages.Kind, ListName] = {
 MAX_STREAMS = 512
 """Streams of all callers together. Over HTTP, each takes a connection, and many systems allow a
 process only 1,024 files and connections."""
+MAX_EVENTS = 1_024
+"""Events that wait in a stream for its client to read."""
+_MEMBERS: Mapping[ListName, str] = {
+    "tools": "tools_list_changed",
+    "prompts": "prompts_list_changed",
+    "resources": "resources_list_changed",
+}
+"""By list: the member of a filter that asks for its changes."""
 MAX_FILTER = 2**14
 """Maximum bytes of the parameters that open a stream: they are kept as long as it is open."""
+
+
+def check_size(params: Mapping[str, Any] | None) -> None:
+    """Check the size of the parameters that open a stream, with those that are not read.
+
+    Raises:
+        ProtocolError: They are too large.
+    """
+    if len(to_json(params)) > MAX_FILTER:
+        what = f"The parameters of `subscriptions/listen` can have at most {MAX_FILTER:,} bytes."
+        raise ProtocolError(INVALID_PARAMS, what)
 
 
 class OpenStreams:
@@ -55,38 +72,28 @@ class OpenStreams:
 
     Args:
         limits: How many may be open.
-        default_caller: The caller if the transport does not name one.
     """
 
-    def __init__(self, limits: Limits, default_caller: Caller) -> None:
-        self._default_caller = default_caller
+    def __init__(self, limits: Limits) -> None:
         self.shares = Shares(
             "open streams", per_caller=min(limits.max_caller_calls, MAX_STREAMS), in_all=MAX_STREAMS
         )
         """Counts the streams of each caller."""
 
     async def listen(
-        self,
-        handler: _Handler,
-        ctx: ServerRequestContext[Any],
-        params: SubscriptionsListenRequestParams,
-    ) -> SubscriptionsListenResult:
-        """Have a handler serve a stream until its client closes it.
+        self, serve: Serve, request: ClientRequest, params: ListenParameters
+    ) -> dict[str, Any]:
+        """Answer ``subscriptions/listen``: have a stream served until its client closes it.
 
         Raises:
-            ProtocolError: Too many streams are open, or the parameters are too large.
+            ProtocolError: Too many streams are open.
         """
-        if len(to_json(ctx.params)) > MAX_FILTER:
-            what = (
-                f"The parameters of `subscriptions/listen` can have at most {MAX_FILTER:,} bytes."
-            )
-            raise ProtocolError(INVALID_PARAMS, what)
-        caller = find_caller(ctx, self._default_caller)
-        lack = self.shares.explain_lack(caller)
+        lack = self.shares.explain_lack(request.caller)
         if lack is not None:
             raise ProtocolError(INTERNAL_ERROR, lack)
-        with self.shares.hold(caller):
-            return await handler(ctx, params)
+        with self.shares.hold(request.caller):
+            await serve(request, params.notifications)
+        return {"_meta": {SUBSCRIPTION_ID_KEY: request.id}}
 
 
 class ListsWatcher:
@@ -131,44 +138,38 @@ class ListsWatcher:
         return [name for name in dict.fromkeys(LIST_NAMES.values()) if name in changed]
 
 
-class Subscriptions:
-    """The notification streams of clients of 2026-07-28."""
+class NotificationStreams:
+    """The open notification streams of clients of 2026-07-28."""
 
     def __init__(self) -> None:
-        self._streams: dict[ListenHandler, _Stream] = {}
+        self._streams: set[_Stream] = set()
 
-    async def listen(
-        self,
-        ctx: ServerRequestContext[Any],
-        params: SubscriptionsListenRequestParams,
-        watcher: ListsWatcher,
-    ) -> SubscriptionsListenResult:
+    async def serve(
+        self, request: ClientRequest, wanted: Subscriptions, watcher: ListsWatcher
+    ) -> None:
         """Serve a stream until its client or `close` closes it."""
-        from mcp.server.subscriptions import ListenHandler  # noqa: PLC0415 - see `postponed_sdk`
-
-        stream = _Stream(watcher, params.notifications.resource_subscriptions or ())
-        handler = ListenHandler(stream)
-        self._streams[handler] = stream
+        stream = _Stream(request, wanted, watcher)
+        self._streams.add(stream)
         try:
-            return await handler(ctx, params)
+            await stream.serve()
         finally:
-            del self._streams[handler]
+            self._streams.remove(stream)
 
     def note_changes(self, changed: Iterable[ListName]) -> None:
         """Note that these lists have changed; `publish_changes` notifies the callers."""
-        for stream in self._streams.values():
+        for stream in self._streams:
             stream.watcher.note_changes(changed)
 
     def forget_changes(self) -> None:
         """Forget the noted changes."""
-        for stream in self._streams.values():
+        for stream in self._streams:
             stream.watcher.take_changes()
 
     async def publish_changes(self) -> None:
         """Notify the callers who see a difference in one of their lists."""
-        for stream in tuple(self._streams.values()):
+        for stream in self._streams:
             for changed in stream.watcher.take_changes():
-                await stream.publish(_make_event(changed))
+                stream.publish(changed)
         await anyio.lowlevel.checkpoint()
 
     async def publish(self, changed: ListName, is_for: Callable[[Caller], bool]) -> None:
@@ -178,16 +179,14 @@ class Subscriptions:
             changed: The list.
             is_for: Whose streams get the notification.
         """
-        for stream in tuple(self._streams.values()):
+        for stream in self._streams:
             if is_for(stream.watcher.caller):
-                await stream.publish(_make_event(changed))
+                stream.publish(changed)
         await anyio.lowlevel.checkpoint()
 
     def list_subscriptions(self) -> list[tuple[Caller, str]]:
         """Return the resources that streams are subscribed to, each with the stream's caller."""
-        return [
-            (stream.watcher.caller, uri) for stream in self._streams.values() for uri in stream.uris
-        ]
+        return [(stream.watcher.caller, uri) for stream in self._streams for uri in stream.uris]
 
     async def publish_update(self, uri: str, is_for: Callable[[Caller], bool]) -> None:
         """Notify subscribers that a resource has changed.
@@ -196,48 +195,69 @@ class Subscriptions:
             uri: Its URI, as they have subscribed to it.
             is_for: Whose streams get the notification.
         """
-        from mcp.server.subscriptions import ResourceUpdated  # noqa: PLC0415 - see `postponed_sdk`
-
-        for stream in tuple(self._streams.values()):
+        for stream in self._streams:
             if uri in stream.uris and is_for(stream.watcher.caller):
-                await stream.publish(ResourceUpdated(uri=uri))
+                stream.put("notifications/resources/updated", {"uri": uri})
         await anyio.lowlevel.checkpoint()
 
     def close(self) -> None:
-        """End all streams gracefully."""
-        for handler in tuple(self._streams):
-            handler.close()
+        """End all streams: each sends what it has, and then its answer."""
+        for stream in self._streams:
+            stream.close()
 
 
 class _Stream:
-    """The SDK's subscription bus, for one stream: passes events on to it."""
+    """One stream: what it tells, and the events that its client has not read yet.
 
-    def __init__(self, watcher: ListsWatcher, uris: Iterable[str] = ()) -> None:
+    The steps are those of "Subscriptions" in the specification of 2026-07-28.
+    """
+
+    def __init__(
+        self, request: ClientRequest, wanted: Subscriptions, watcher: ListsWatcher
+    ) -> None:
         self.watcher = watcher
-        self.uris = frozenset(uris)
+        self.uris = frozenset(wanted.resource_subscriptions or ())
         """The resources that it is subscribed to."""
-        self._deliver: Callable[[ServerEvent], None] | None = None
+        self._channel = request.channel
+        self._meta = {SUBSCRIPTION_ID_KEY: request.id}
+        self._wanted = {
+            name: True for name, key in _MEMBERS.items() if getattr(wanted, key) is True
+        }
+        self._events: deque[tuple[str, dict[str, Any]]] = deque()
+        self._is_open = True
+        self._change = asyncio.Event()
 
-    async def publish(self, event: ServerEvent) -> None:
-        """Deliver an event; does nothing before the stream begins and after it has ended."""
-        if self._deliver is not None:
-            self._deliver(event)
+    async def serve(self) -> None:
+        # 1. The first message says what the stream will tell.
+        told: dict[str, Any] = {f"{name}ListChanged": True for name in self._wanted}
+        if self.uris:
+            told["resourceSubscriptions"] = sorted(self.uris)
+        acknowledgement = {"notifications": told, "_meta": self._meta}
+        await self._channel.notify("notifications/subscriptions/acknowledged", acknowledgement)
+        # 2. Each event is a notification with the id of the request.
+        while self._events or self._is_open:
+            self._change.clear()
+            while self._events:
+                method, params = self._events.popleft()
+                await self._channel.notify(method, {**params, "_meta": self._meta})
+            if self._is_open:
+                await self._change.wait()
 
-    def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
-        """Connect the stream; return a function that disconnects it."""
-        self._deliver = listener
-        return self._end
+    def publish(self, changed: ListName) -> None:
+        """Tell of a changed list, if the client wants that."""
+        if changed in self._wanted:
+            self.put(f"notifications/{changed}/list_changed", {})
 
-    def _end(self) -> None:
-        self._deliver = None
+    def put(self, method: str, params: dict[str, Any]) -> None:
+        """Add an event; a stream whose client does not read ends, and the client lists again."""
+        if self._is_open:
+            self._events.append((method, params))
+            if len(self._events) >= MAX_EVENTS:
+                logger.warning("a notification stream has ended: its client does not read it")
+                self._is_open = False
+            self._change.set()
 
-
-def _make_event(changed: ListName) -> ServerEvent:
-    from mcp.server import subscriptions  # noqa: PLC0415 - see `postponed_sdk`
-
-    match changed:
-        case "tools":
-            return subscriptions.ToolsListChanged()
-        case "prompts":
-            return subscriptions.PromptsListChanged()
-    return subscriptions.ResourcesListChanged()
+    def close(self) -> None:
+        """End the stream after its last event."""
+        self._is_open = False
+        self._change.set()

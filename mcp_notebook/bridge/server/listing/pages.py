@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pydantic_core import to_json
 
-from mcp_notebook.bridge.server.sessions.protocol_error import INVALID_PARAMS, ProtocolError
+from mcp_notebook.protocol.errors import INVALID_PARAMS, ProtocolError
 
 LIST_METHODS: Final = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
 """The methods that request a page of a list."""

@@ -17,7 +17,6 @@ from mcp_notebook.bridge.server.forms.accommodations import ResultAdapter
 from mcp_notebook.bridge.server.forms.tool_form import (
     make_prompt_form,
     make_tool_form,
-    serialize_tool_form,
 )
 from mcp_notebook.bridge.server.listing.pages import Page, divide, find_page
 from mcp_notebook.bridge.server.own_tools.meta_tools import READER, RESULTS, describe_run
@@ -212,9 +211,7 @@ class ToolPages:
         version = variant.protocol_version
         try:
             form = self._make_form(name, tool, version, shows_views=variant.shows_views)
-            # A tool that cannot be serialised would cost the client the whole list.
-            serialize_tool_form(form)
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:  # it would cost the client the whole list
             what = f"{tool.kind} {name!r}"
             logger.warning("The %s is left out of the list (MCP %s): %s", what, version, error)
             return _Conversion(tool)

@@ -15,13 +15,10 @@ from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.kernels.served_uris import is_template, make_long_uri
-from mcp_notebook.bridge.server.forms.tool_form import (
-    DeclaredKind,
-    has_feature,
-    make_declared_form,
-)
+from mcp_notebook.bridge.server.forms.tool_form import make_declared_form
 from mcp_notebook.bridge.server.resources.uri_templates import find_fault, match, match_any
 from mcp_notebook.errors import CallError, ToolGone, UnknownResource
+from mcp_notebook.protocol.versions import has_feature
 from mcp_notebook.text.wording import shorten, suggest
 from mcp_notebook.wire import messages
 
@@ -203,8 +200,7 @@ def _make_form(entry: CatalogEntry, version: str) -> dict[str, Any]:
         "icons": info.icons if has_feature(version, "icons") else None,
         "_meta": info.meta if has_feature(version, "_meta") else None,
     }
-    kind: DeclaredKind = "ResourceTemplate" if is_template(entry.uri) else "Resource"
-    return make_declared_form(kind, {name: value or None for name, value in fields.items()})
+    return make_declared_form({name: value or None for name, value in fields.items()})
 
 
 def _make_item_form(entry: CatalogEntry, item: messages.ListedItem, version: str) -> dict[str, Any]:
@@ -215,7 +211,7 @@ def _make_item_form(entry: CatalogEntry, item: messages.ListedItem, version: str
         "mimeType": entry.tool.mime_type,
         "_meta": item.meta if has_feature(version, "_meta") else None,
     }
-    return make_declared_form("Resource", {name: value or None for name, value in fields.items()})
+    return make_declared_form({name: value or None for name, value in fields.items()})
 
 
 def _expand(template: str, item: messages.ListedItem) -> str:

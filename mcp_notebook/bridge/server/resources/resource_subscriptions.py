@@ -12,23 +12,20 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
-import mcp_types as types
 from msgspec import structs
 
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.server.listing.change_notices import SEND_LIMIT, ChangeNotices
 from mcp_notebook.bridge.server.resources.declared_resources import DeclaredResources, FoundResource
-from mcp_notebook.bridge.server.sessions.client_request import read_request
+from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
 from mcp_notebook.bridge.server.sessions.client_sessions import ClientSession
-from mcp_notebook.bridge.server.sessions.protocol_error import INVALID_PARAMS, ProtocolError
 from mcp_notebook.errors import UnknownResource
+from mcp_notebook.protocol.errors import INVALID_PARAMS, ProtocolError
+from mcp_notebook.protocol.methods import UriParameters
 from mcp_notebook.wire import messages
-
-if TYPE_CHECKING:
-    from mcp.server.context import ServerRequestContext
 
 logger = logging.getLogger(__name__)
 
@@ -53,18 +50,11 @@ class ResourceSubscriptions:
     Args:
         changes: Knows the streams of the clients of 2026-07-28.
         declared: The resources.
-        default_caller: The caller if the transport does not name one.
     """
 
-    def __init__(
-        self,
-        changes: ChangeNotices,
-        declared: DeclaredResources,
-        default_caller: Caller,
-    ) -> None:
+    def __init__(self, changes: ChangeNotices, declared: DeclaredResources) -> None:
         self._changes = changes
         self._declared = declared
-        self._default_caller = default_caller
         self._sessions: dict[ClientSession, tuple[Caller, dict[str, None]]] = {}
         """The subscriptions of clients of the handshake era."""
         self._tools: dict[tuple[str, str], messages.ToolInfo | None] = {}
@@ -72,17 +62,15 @@ class ResourceSubscriptions:
         self._pending: list[_Change] = []
         self._change = anyio.Event()
 
-    async def subscribe(
-        self, ctx: ServerRequestContext[Any], params: types.SubscribeRequestParams
-    ) -> types.EmptyResult:
+    async def subscribe(self, request: ClientRequest, params: UriParameters) -> dict[str, Any]:
         """Answer ``resources/subscribe``."""
-        request = read_request(ctx, self._default_caller)
         session, uri = request.profile.connection, params.uri
         if len(uri) > MAX_URI:
             raise ProtocolError(INVALID_PARAMS, f"The URI is longer than {MAX_URI:,} characters.")
-        if session not in self._sessions:
-            session.call_at_end(self._sessions.pop, session, None)
+        is_new = session not in self._sessions
         _, uris = self._sessions.setdefault(session, (request.caller, {}))
+        if is_new:
+            session.call_at_end(self._sessions.pop, session, None)
         if len(uris) >= MAX_SUBSCRIPTIONS:
             raise ProtocolError(
                 INVALID_PARAMS,
@@ -91,16 +79,13 @@ class ResourceSubscriptions:
             )
         uris[uri] = None
         self.note_declaration(request.caller, uri)
-        return types.EmptyResult()
+        return {}
 
-    async def unsubscribe(
-        self, ctx: ServerRequestContext[Any], params: types.UnsubscribeRequestParams
-    ) -> types.EmptyResult:
+    async def unsubscribe(self, request: ClientRequest, params: UriParameters) -> dict[str, Any]:
         """Answer ``resources/unsubscribe``; a URI without a subscription is ignored."""
-        session = read_request(ctx, self._default_caller).profile.connection
-        _, uris = self._sessions.get(session, (None, {}))
+        _, uris = self._sessions.get(request.profile.connection, (None, {}))
         uris.pop(params.uri, None)
-        return types.EmptyResult()
+        return {}
 
     def note_kernel_change(self, entry_id: str, message: messages.ResourcesChanged) -> None:
         """Note that a kernel's resources may have changed; clients are told soon."""
@@ -144,7 +129,7 @@ class ResourceSubscriptions:
                 for uri in uris:
                     await session.notify("notifications/resources/updated", {"uri": uri})
         except Exception:
-            # The client left without closing; the SDK raises whatever its stream raised.
+            # The client left without closing.
             logger.debug("a client could not be told of a resource", exc_info=True)
             self._sessions.pop(session, None)
 

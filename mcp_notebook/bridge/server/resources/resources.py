@@ -19,11 +19,9 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import anyio
-import mcp_types as types
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic_core import from_json
 
 from mcp_notebook import meta_keys
@@ -38,7 +36,6 @@ from mcp_notebook.bridge.server.forms.result_forms import (
     make_contents,
     replace_surrogates,
 )
-from mcp_notebook.bridge.server.forms.tool_form import has_feature
 from mcp_notebook.bridge.server.listing.pages import Page, divide, find_page
 from mcp_notebook.bridge.server.own_tools.meta_tools import RequestedPage
 from mcp_notebook.bridge.server.resources.declared_resources import (
@@ -47,25 +44,19 @@ from mcp_notebook.bridge.server.resources.declared_resources import (
     format_moment,
 )
 from mcp_notebook.bridge.server.resources.resource_notices import ResourceNotices
-from mcp_notebook.bridge.server.sessions.client_request import (
-    ClientRequest,
-    find_caller,
-    read_request,
-)
-from mcp_notebook.bridge.server.sessions.protocol_error import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    ProtocolError,
-)
+from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
 from mcp_notebook.bridge.telemetry.call_events import CallObserver, ViewRead
 from mcp_notebook.bridge.views import pages
 from mcp_notebook.bridge.views.pages import BY_URI, ViewPage
 from mcp_notebook.content import Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.errors import CallError, ResourceFailed, UnknownResource, UnknownTool
+from mcp_notebook.protocol.errors import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    ProtocolError,
+)
+from mcp_notebook.protocol.versions import MODERN_VERSIONS, has_feature
 from mcp_notebook.wire import messages, resource_uris
-
-if TYPE_CHECKING:
-    from mcp.server.context import ServerRequestContext
 
 _T = TypeVar("_T")
 PAGE_SIZE = 100
@@ -160,7 +151,6 @@ class ResourceRequests:
         links: The links to the kernels.
         notices: Notes which kernels' resources clients have seen.
         tools: The tools, as callers see them.
-        default_caller: The caller if the transport does not name one.
         ready: Waits until the first notebooks can be expected, if they need time to start.
         page_size: Resources on a page; None: `PAGE_SIZE`.
         observers: Notified of the queries of live views.
@@ -172,7 +162,6 @@ class ResourceRequests:
         notices: ResourceNotices,
         tools: PermittedTools,
         *,
-        default_caller: Caller,
         ready: Callable[[], Awaitable[None]],
         page_size: int | None = None,
         observers: Sequence[CallObserver] = (),
@@ -183,7 +172,6 @@ class ResourceRequests:
         self.declared = DeclaredResources(tools, links.find_modified)
         """The resources that authors declare."""
         self._owners = ResourceOwners()
-        self._default_caller = default_caller
         self.ready = ready
         """Waits until the first notebooks can be expected, if they need time to start."""
         self.page_size = page_size or PAGE_SIZE
@@ -235,34 +223,28 @@ class ResourceRequests:
         forms = self.declared.list_template_forms(request.caller, request.protocol_version)
         return find_page(divide(forms, self.page_size), cursor)
 
-    async def find_declared(self, ctx: ServerRequestContext[Any], uri: str) -> FoundResource | None:
+    async def find_declared(self, request: ClientRequest, uri: str) -> FoundResource | None:
         """Return the declared resource of a URI, to be read by a call; None if `read` reads it.
 
         Raises:
             ProtocolError: Resources of several notebooks have the URI.
         """
         await self.ready()
-        caller = find_caller(ctx, self._default_caller)
         try:
-            found = self.declared.find(caller, uri)
+            found = self.declared.find(request.caller, uri)
         except UnknownResource as error:
-            raise _make_unknown_error(error, ctx.protocol_version) from None
+            raise _make_unknown_error(error, request.protocol_version) from None
         return None if found is None or found.entry.tool.text is not None else found
 
-    async def read(
-        self, ctx: ServerRequestContext[Any], params: types.ReadResourceRequestParams
-    ) -> types.ReadResourceResult:
+    async def read(self, request: ClientRequest, uri: str) -> dict[str, Any]:
         """Answer ``resources/read``."""
-        uri = str(params.uri)
         if uri in BY_URI:
-            return types.ReadResourceResult(contents=[_make_page_contents(BY_URI[uri])])
-        read: types.TextResourceContents | types.BlobResourceContents
+            return {"contents": [_make_page_contents(BY_URI[uri])]}
         try:
             await self.ready()
-            request = read_request(ctx, self._default_caller)
             found = self.declared.find(request.caller, uri)
             if found is not None and found.entry.tool.text is not None:
-                return types.ReadResourceResult(contents=[_make_text_contents(found.entry)])
+                return {"contents": [_make_text_contents(found.entry)]}
             tool = pages.find_tool(uri) if request.profile.shows_views else None
             if resource_uris.is_view_uri(uri):
                 read = make_contents(await self._read_view(request, uri))
@@ -273,11 +255,11 @@ class ResourceRequests:
             else:
                 read = await self._read_own_page(request, uri, tool)
         except UnknownResource as error:
-            raise _make_unknown_error(error, ctx.protocol_version) from None
+            raise _make_unknown_error(error, request.protocol_version) from None
         except CallError as error:
             data = {"uri": replace_surrogates(uri[:MAX_URI])}
             raise ProtocolError(INTERNAL_ERROR, replace_surrogates(str(error)), data) from None
-        return types.ReadResourceResult(contents=[read])
+        return {"contents": [read]}
 
     def note_result(self, caller: Caller, result: Result) -> None:
         """Note that a caller gets a result, which may link to resources."""
@@ -346,9 +328,7 @@ class ResourceRequests:
             # In a thread: encoding a large one would block all other clients.
             return await anyio.to_thread.run_sync(make, resource)
 
-    async def _read_own_page(
-        self, request: ClientRequest, uri: str, name: str
-    ) -> types.TextResourceContents:
+    async def _read_own_page(self, request: ClientRequest, uri: str, name: str) -> dict[str, Any]:
         """Have a kernel make the own page of a tool that the caller may call."""
         caller = request.caller
         try:
@@ -378,12 +358,12 @@ class ResourceRequests:
             for other in self._tools.list_entries(caller)
             if other.kernel_id == entry.kernel_id and other.name != other.tool.name
         }
-        return types.TextResourceContents(
-            uri=uri,
-            text=pages.add_helper(page["html"], served),
-            mime_type=pages.MIME_TYPE,
-            _meta=pages.make_own_meta(page["hosts"]),
-        )
+        return {
+            "uri": uri,
+            "mimeType": pages.MIME_TYPE,
+            "text": pages.add_helper(page["html"], served),
+            "_meta": pages.make_own_meta(page["hosts"]),
+        }
 
     async def _read_view(self, request: ClientRequest, uri: str) -> Resource:
         """Read the answer to a query of a live view, and notify the observers."""
@@ -443,21 +423,22 @@ class ResourceRequests:
 
 
 def _make_unknown_error(error: UnknownResource, version: str) -> ProtocolError:
-    code = INVALID_PARAMS if version in MODERN_PROTOCOL_VERSIONS else LEGACY_NOT_FOUND
+    code = INVALID_PARAMS if version in MODERN_VERSIONS else LEGACY_NOT_FOUND
     data = {"uri": replace_surrogates(error.uri)}
     return ProtocolError(code, replace_surrogates(str(error)), data)
 
 
-def _make_text_contents(entry: CatalogEntry) -> types.TextResourceContents:
-    return types.TextResourceContents(
-        uri=entry.uri, text=entry.tool.text or "", mime_type=entry.tool.mime_type
-    )
+def _make_text_contents(entry: CatalogEntry) -> dict[str, Any]:
+    return make_contents(Resource(entry.uri, entry.tool.text or "", entry.tool.mime_type or ""))
 
 
-def _make_page_contents(page: ViewPage) -> types.TextResourceContents:
-    return types.TextResourceContents(
-        uri=page.uri, text=page.html, mime_type=pages.MIME_TYPE, _meta=page.meta
-    )
+def _make_page_contents(page: ViewPage) -> dict[str, Any]:
+    return {
+        "uri": page.uri,
+        "mimeType": pages.MIME_TYPE,
+        "text": page.html,
+        "_meta": page.meta,
+    }
 
 
 def _return_same(resource: Resource) -> Resource:

@@ -1,43 +1,77 @@
 """A client's description of itself: in `initialize`, since 2026-07-28 in each request's ``_meta``.
 
-Runs on the bridge's event loop; no I/O. Nearly all clients send a simple form, which is read here
-without the SDK. For anything else `read_profile` returns None, and the SDK reads or refuses it
-(`profile_from_sdk`).
+Runs on the bridge's event loop; no I/O.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, lru_cache
+from typing import Any, get_args
 
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+import msgspec
+from msgspec import Struct
+from pydantic_core import from_json, to_json
 
 from mcp_notebook.bridge.views.pages import MIME_TYPE
+from mcp_notebook.protocol.errors import (
+    INVALID_PARAMS,
+    UNSUPPORTED_PROTOCOL_VERSION,
+    ProtocolError,
+)
+from mcp_notebook.protocol.methods import LogLevel
+from mcp_notebook.protocol.versions import (
+    CLIENT_CAPABILITIES_KEY,
+    CLIENT_INFO_KEY,
+    HANDSHAKE_VERSIONS,
+    LOG_LEVEL_KEY,
+    MODERN_VERSIONS,
+    PROTOCOL_VERSION_KEY,
+)
 from mcp_notebook.wire import messages
 
-if TYPE_CHECKING:
-    import mcp_types as types
-
-PROTOCOL_VERSION_META_KEY = "io.modelcontextprotocol/protocolVersion"
-CLIENT_INFO_META_KEY = "io.modelcontextprotocol/clientInfo"
-CLIENT_CAPABILITIES_META_KEY = "io.modelcontextprotocol/clientCapabilities"
-LOG_LEVEL_META_KEY = "io.modelcontextprotocol/logLevel"
-SERVER_INFO_META_KEY = "io.modelcontextprotocol/serverInfo"
 TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
 """MCP's extension for calls that outlive their clients."""
 VIEW_EXTENSION = "io.modelcontextprotocol/ui"
 """MCP Apps: https://github.com/modelcontextprotocol/ext-apps, specification of 2026-01-26."""
 SKILLS_EXTENSION = "io.modelcontextprotocol/skills"
 """Skills (SEP-2640): https://github.com/modelcontextprotocol/ext-skills."""
-LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+LOG_LEVELS: tuple[LogLevel, ...] = get_args(LogLevel)
 """From the least severe on."""
 MAX_NAME = 200
 """Maximum length of the name or the version of a client's program."""
 CAPABILITIES = ("elicitation", "experimental", "extensions", "roots", "sampling", "tasks")
 """What clients can declare, in MCP's versions together."""
-_INFO_TEXTS = ("title", "description", "websiteUrl")
+_MAX_CACHED = 4_096
+"""Maximum bytes of a description in the LRU cache."""
+
+
+class _Info(Struct, frozen=True, rename="camel"):
+    """The form of a client's ``clientInfo``, but for what is not read."""
+
+    name: str
+    version: str
+    title: str | None = None
+    description: str | None = None
+    website_url: str | None = None
+
+
+class _Elicitation(Struct, frozen=True):
+    form: dict[str, Any] | None = None
+    url: dict[str, Any] | None = None
+
+
+class _Capabilities(Struct, frozen=True):
+    """The form of a client's capabilities, but for what is not read."""
+
+    elicitation: _Elicitation | None = None
+    experimental: dict[str, dict[str, Any]] | None = None
+    extensions: dict[str, dict[str, Any]] | None = None
+    roots: dict[str, Any] | None = None
+    sampling: dict[str, Any] | None = None
+    tasks: Any = None
+    """Only of 2025-11-25."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +98,7 @@ class ClientProfile:
     @cached_property
     def is_handshake(self) -> bool:
         """Whether the client has a session and can be sent requests: the era up to 2025-11-25."""
-        return self.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
+        return self.protocol_version in HANDSHAKE_VERSIONS
 
     @cached_property
     def can_follow_tasks(self) -> bool:
@@ -79,118 +113,99 @@ class ClientProfile:
 
 def read_profile(
     version: str, info: Any, capabilities: Any, connection: Any = None
-) -> ClientProfile | None:
-    """Return a client's profile, or None if the SDK has to read its description.
+) -> ClientProfile:
+    """Return a client's profile.
 
     Args:
         version: Of the protocol, as negotiated.
         info: Its ``clientInfo``; None if it has sent none.
         capabilities: Its capabilities.
         connection: See `ClientProfile.connection`.
+
+    Raises:
+        ProtocolError: The description does not have the form that MCP gives it.
     """
-    if not _is_simple_info(info) or not _are_simple_capabilities(capabilities):
-        return None
-    elicitation = capabilities.get("elicitation")
+    try:
+        program = None if info is None else msgspec.convert(info, _Info)
+        declared = msgspec.convert(capabilities, _Capabilities)
+    except msgspec.ValidationError as error:
+        what = f"Invalid request parameters: the client's description of itself: {error}."
+        raise ProtocolError(INVALID_PARAMS, what) from None
+    elicitation, extensions = declared.elicitation, declared.extensions or {}
+    given = {name for name in CAPABILITIES if getattr(declared, name) is not None}
     return ClientProfile(
         version,
         messages.ClientInfo()
-        if info is None
-        else messages.ClientInfo(name=info["name"][:MAX_NAME], version=info["version"][:MAX_NAME]),
-        can_elicit=elicitation is not None,
-        shows_forms=elicitation is not None and ("form" in elicitation or "url" not in elicitation),
-        capabilities=frozenset(
-            [
-                *(name for name in messages.CAPABILITIES if name in capabilities),
-                *capabilities.get("extensions", ()),
-            ]
-        ),
-        shows_views=shows_views(capabilities.get("extensions")),
-        only_samples=only_samples(capabilities),
-        connection=connection,
-    )
-
-
-def profile_from_sdk(
-    version: str,
-    params: types.InitializeRequestParams | None,
-    capabilities: types.ClientCapabilities | None,
-    connection: Any = None,
-) -> ClientProfile:
-    """Return the profile of a client whose `initialize` or envelope the SDK has read."""
-    client = messages.ClientInfo()
-    if params is not None:
-        info = params.client_info
-        client = messages.ClientInfo(name=info.name[:MAX_NAME], version=info.version[:MAX_NAME])
-    elicitation = None if capabilities is None else capabilities.elicitation
-    extensions = None if capabilities is None else capabilities.extensions
-    return ClientProfile(
-        version,
-        client,
+        if program is None
+        else messages.ClientInfo(name=program.name[:MAX_NAME], version=program.version[:MAX_NAME]),
         can_elicit=elicitation is not None,
         shows_forms=elicitation is not None
         and (elicitation.form is not None or elicitation.url is None),
-        capabilities=frozenset(
-            [
-                *(
-                    each
-                    for each in messages.CAPABILITIES
-                    if getattr(capabilities, each, None) is not None
-                ),
-                *(extensions or ()),
-            ]
-        ),
-        shows_views=shows_views(extensions),
-        only_samples=capabilities is not None
-        and only_samples(capabilities.model_dump(exclude_none=True)),
+        capabilities=frozenset([*given.intersection(messages.CAPABILITIES), *extensions]),
+        shows_views=_shows_views(extensions),
+        only_samples=given == {"sampling"},
         connection=connection,
     )
 
 
-def shows_views(extensions: Mapping[str, Any] | None) -> bool:
+def read_envelope(params: Mapping[str, Any] | None) -> ClientProfile:
+    """Return the profile in the ``_meta`` of a request of 2026-07-28.
+
+    The steps are those of "Per-request protocol fields" in the specification's base protocol.
+
+    Raises:
+        ProtocolError: It is missing or malformed, or in a version that is not served.
+    """
+    meta = (params or {}).get("_meta")
+    keys = (PROTOCOL_VERSION_KEY, CLIENT_CAPABILITIES_KEY)
+    missing = keys if not isinstance(meta, Mapping) else [key for key in keys if key not in meta]
+    if missing or not isinstance(meta, Mapping):
+        message = f"The request's `_meta` has no {' and no '.join(map(repr, missing))}."
+        raise ProtocolError(INVALID_PARAMS, message)
+    version = meta[PROTOCOL_VERSION_KEY]
+    if not isinstance(version, str):
+        raise ProtocolError(INVALID_PARAMS, f"{PROTOCOL_VERSION_KEY!r} is a text.")
+    if version not in MODERN_VERSIONS:
+        raise refuse_version(version)
+    level = meta.get(LOG_LEVEL_KEY)
+    if level is not None and level not in LOG_LEVELS:
+        raise ProtocolError(INVALID_PARAMS, f"{LOG_LEVEL_KEY!r} is one of {LOG_LEVELS}.")
+    try:
+        text = to_json([version, meta.get(CLIENT_INFO_KEY), meta[CLIENT_CAPABILITIES_KEY]])
+    except ValueError:  # a lone surrogate
+        raise ProtocolError(INVALID_PARAMS, "The request's `_meta` is not valid JSON.") from None
+    # Cached, because clients repeat it in each request.
+    return _read_cached(text) if len(text) <= _MAX_CACHED else read_profile(*from_json(text))
+
+
+@lru_cache(maxsize=256)
+def _read_cached(text: bytes) -> ClientProfile:
+    return read_profile(*from_json(text))
+
+
+def has_envelope(params: Mapping[str, Any] | None) -> bool:
+    """Return whether the parameters of a request are of 2026-07-28 or later."""
+    meta = (params or {}).get("_meta")
+    return isinstance(meta, Mapping) and PROTOCOL_VERSION_KEY in meta
+
+
+def is_described(params: Mapping[str, Any]) -> bool:
+    """Return whether a request of 2026-07-28 says all that it has to say of its client."""
+    meta = params.get("_meta")
+    return (
+        isinstance(meta, Mapping)
+        and PROTOCOL_VERSION_KEY in meta
+        and CLIENT_CAPABILITIES_KEY in meta
+    )
+
+
+def refuse_version(version: str) -> ProtocolError:
+    """Return the error for a version without a handshake that is not served."""
+    data = {"supported": list(MODERN_VERSIONS), "requested": version}
+    return ProtocolError(UNSUPPORTED_PROTOCOL_VERSION, "Unsupported protocol version", data)
+
+
+def _shows_views(extensions: Mapping[str, Mapping[str, Any]]) -> bool:
     """Return whether a client shows live views: it says so, and names the format of our pages."""
-    formats = ((extensions or {}).get(VIEW_EXTENSION) or {}).get("mimeTypes")
+    formats = extensions.get(VIEW_EXTENSION, {}).get("mimeTypes")
     return isinstance(formats, list) and MIME_TYPE in formats
-
-
-def only_samples(capabilities: Mapping[str, Any]) -> bool:
-    """Return whether sampling is the only one of MCP's capabilities that a client declares."""
-    return [name for name in CAPABILITIES if capabilities.get(name) is not None] == ["sampling"]
-
-
-def _is_simple_info(info: Any) -> bool:
-    if info is None:
-        return True
-    return (
-        type(info) is dict
-        and type(info.get("name")) is str
-        and type(info.get("version")) is str
-        and all(type(info.get(name, "")) is str for name in _INFO_TEXTS)
-        and "icons" not in info
-    )
-
-
-def _are_simple_capabilities(capabilities: Any) -> bool:
-    if type(capabilities) is not dict:
-        return False
-    roots = capabilities.get("roots", {})
-    return (
-        type(roots) is dict
-        and type(roots.get("listChanged", True)) is bool
-        and all(
-            _is_object_of_objects(capabilities.get(name, {}))
-            for name in ("experimental", "extensions")
-        )
-        and all(
-            _is_nested_objects(capabilities.get(name, {}))
-            for name in ("elicitation", "sampling", "tasks")
-        )
-    )
-
-
-def _is_object_of_objects(value: Any) -> bool:
-    return type(value) is dict and all(type(item) is dict for item in value.values())
-
-
-def _is_nested_objects(value: Any) -> bool:
-    """Return whether a value is an object whose members are all such objects, at any depth."""
-    return type(value) is dict and all(map(_is_nested_objects, value.values()))

@@ -1,284 +1,186 @@
-"""The sessions of clients of the handshake era, and the plain requests that they may cancel.
+"""A client's session: from its handshake until it leaves, and over stdio in either era.
 
-Runs on the bridge's event loop. A plain request (`plain_requests`) of the handshake era belongs to
-a session of the SDK. In a session and over stdio, the client cancels it by a notification; over
-HTTP, the SDK receives that.
+Runs on the bridge's event loop. A session knows the client's description of itself, its running
+requests, which the client may cancel, and our open questions to it, which it answers. The states
+(https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle):
+
+==========  =============================  ==========================================
+state       becomes                        the client may send
+==========  =============================  ==========================================
+new         open, when the bridge answers  ``initialize``, ``ping``
+            ``initialize``
+open        ended                          all requests; ``notifications/initialized``
+                                           has it notified of changes
+ended                                      nothing
+==========  =============================  ==========================================
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any, Literal, TypeAlias
 
-from pydantic_core import to_json
+import anyio
 
-from mcp_notebook.bridge.server.sessions.client_profile import (
-    CAPABILITIES,
-    MAX_NAME,
-    VIEW_EXTENSION,
-    ClientProfile,
-    profile_from_sdk,
-    shows_views,
-)
-from mcp_notebook.bridge.server.sessions.protocol_error import (
+from mcp_notebook.bridge.server.sessions.client_profile import ClientProfile, has_envelope
+from mcp_notebook.protocol.errors import (
+    CONNECTION_CLOSED,
     INTERNAL_ERROR,
     INVALID_PARAMS,
+    INVALID_REQUEST,
     ProtocolError,
 )
-from mcp_notebook.bridge.views.pages import MIME_TYPE
+from mcp_notebook.protocol.messages import (
+    Answer,
+    Request,
+    RequestId,
+    coerce_id,
+    write_notification,
+    write_request,
+)
+from mcp_notebook.protocol.methods import CANCELLED, INITIALIZE, METHODS, PING
 
-if TYPE_CHECKING:
-    from mcp.server.connection import Connection
-    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
-    from mcp_types import InitializeRequestParams, RequestId
-
+SendMessage: TypeAlias = Callable[[bytes], Awaitable[None]]
+"""Sends a client a JSON-RPC message."""
 EndReason: TypeAlias = Literal["cancelled", "session ended"]
-"""Why a plain request ends early."""
+"""Why a request ends early."""
 OnEnd: TypeAlias = Callable[[EndReason], object]
 MAX_INITIALIZE = 2**14
-"""Maximum size of the parameters of `initialize` in bytes."""
+"""Maximum size of `initialize` in bytes."""
 TOO_LONG = f"`initialize` can have at most {MAX_INITIALIZE:,} bytes."
-_STATE_KEY = "mcp_notebook.session"
-"""The key under which the SDK's connection stores its `ClientSession`."""
+_WITHDRAW_LIMIT = 1.0
+"""Seconds that a client has to take the news that a question is withdrawn."""
 
 
 class ClientSession:
-    """A client of the handshake era, from its `initialize` until it leaves.
+    """A client that stays connected.
 
-    All state of a client hangs on this object. Over stdio it may exist before the SDK is loaded;
-    it gets the SDK's connection afterwards.
+    All state of a client hangs on this object.
+
+    Args:
+        send: Sends the client messages that belong to no request.
+        session_id: The session's id over HTTP; None over stdio.
     """
 
-    def __init__(self, session_id: str | None) -> None:
+    def __init__(self, send: SendMessage, session_id: str | None = None) -> None:
         self.id = session_id
-        """The session's id over HTTP; None over stdio."""
-        self.connection: Connection | None = None
-        """The SDK's connection, once there is one."""
-        self.open_connection: Callable[[], Awaitable[None]] | None = None
-        """Has the SDK open its connection."""
-        self.send_notification: Callable[[str, dict[str, Any] | None], Awaitable[None]] | None = (
-            None
-        )
-        """Sends the client a notification; None: the SDK does."""
-        self._params: InitializeRequestParams | None = None
-        """The parameters that `_profile` was made from, if the SDK has read them."""
-        self._profile: ClientProfile | None = None
+        self.profile: ClientProfile | None = None
+        """The client's description of itself; None before `initialize`, and at 2026-07-28."""
+        self.has_ended = False
+        self._send = send
+        self._running: dict[RequestId, list[OnEnd]] = {}
+        """By their ids; a client should not, but may use one twice."""
+        self._questions: dict[RequestId, asyncio.Future[Answer]] = {}
+        self._numbers = itertools.count()
         self._on_end = ExitStack()
 
-    @property
-    def profile(self) -> ClientProfile | None:
-        """The client's description of itself: the same object until the client initializes again.
+    # -- its states --------------------------------------------------------------------------------
 
-        None before it has, or if the SDK has rejected it.
-        """
-        params = None if self.connection is None else self.connection.client_params
-        if self.connection is not None and params is not None and self._params is not params:
-            self._params = params
-            self._profile = profile_from_sdk(
-                self.connection.protocol_version,
-                params,
-                self.connection.client_capabilities,
-                self,
-            )
-        return self._profile
+    def open(self, profile: ClientProfile) -> None:
+        """Note that `initialize` is answered."""
+        self.profile = profile
 
-    @profile.setter
-    def profile(self, profile: ClientProfile) -> None:
-        self._profile = profile
-
-    async def find_connection(self) -> Connection:
-        """Return the SDK's connection, which is opened if necessary."""
-        if self.connection is None and self.open_connection is not None:
-            await self.open_connection()
-        if self.connection is None:
-            raise ProtocolError(INTERNAL_ERROR, "The client's session could not be opened.")
-        return self.connection
-
-    def call_at_end(self, function: Callable[..., object], *arguments: Any) -> None:
-        """Have a function called when the client leaves."""
-        self._on_end.callback(function, *arguments)
-
-    def end(self) -> None:
-        """Note that the client has left."""
-        self._on_end.close()
-
-    async def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
-        """Send the client a notification that belongs to no request."""
-        if self.send_notification is not None:
-            await self.send_notification(method, params)
-        elif self.connection is not None:
-            await self.connection.notify(method, params)
-
-
-class ClientSessions:
-    """The sessions of one bridge; middleware of the SDK's server.
-
-    Over stdio, a session's id is None in both eras. Sessions last long, and there may be thousands,
-    so unused parameters of `initialize` are removed before the SDK keeps them.
-    """
-
-    def __init__(self) -> None:
-        self._sessions: dict[str | None, ClientSession] = {}
-        self._running: dict[str | None, dict[RequestId, OnEnd]] = {}
-        """By session and id of the request: the function that ends it."""
-
-    async def __call__(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
-        """Note a session that begins, and end a plain request that an HTTP client cancels.
+    def check(self, message: Request) -> None:
+        """Check that the client may send a request now.
 
         Raises:
-            ProtocolError: The parameters of `initialize` are too large.
+            ProtocolError: It has not initialized, or the request is of 2026-07-28.
         """
-        if ctx.method == "initialize":
-            return await self._initialize(ctx, call_next)
-        if ctx.method == "notifications/cancelled":
-            session_id = _get_connection(ctx).session_id
-            if session_id is not None:  # the stdio transport did it when the message arrived
-                self.cancel(session_id, ctx.params)
-        return await call_next(ctx)
-
-    def find(self, session_id: str | None) -> ClientSession | None:
-        """Return a session whose client has initialized, or None."""
-        session = self._sessions.get(session_id)
-        return session if session and session.profile is not None else None
-
-    def open(self, session_id: str | None, profile: ClientProfile) -> ClientSession:
-        """Open a session without the SDK; the caller has to end it."""
-        session = self._sessions[session_id] = ClientSession(session_id)
-        session.profile = replace(profile, connection=session)
-        session.call_at_end(self._end, session)
-        return session
-
-    def run(
-        self, session_id: str | None, request_id: RequestId, end: OnEnd
-    ) -> AbstractContextManager[None]:
-        """Return a context manager that has a plain request ended on cancellation.
-
-        That is when its client cancels it, or its session ends.
-        """
-        return _Run(self._running, session_id, _coerce_id(request_id), end)
-
-    def cancel(self, session_id: str | None, params: Mapping[str, Any] | None) -> None:
-        """End the plain request that a ``notifications/cancelled`` names, if there is one."""
-        named = (params or {}).get("requestId")
-        if not isinstance(named, int | str) or isinstance(named, bool):
+        if message.method == INITIALIZE:
             return
-        end = self._running.get(session_id, {}).get(_coerce_id(named))
-        if end is not None:
-            end("cancelled")
+        if has_envelope(message.params):
+            reason = "The session is of the handshake era; requests with an envelope are not."
+            raise ProtocolError(INVALID_REQUEST, reason)
+        known = METHODS.get(message.method)
+        is_unknown = known is None or known.era == "modern"  # which is what a client wants to know
+        if self.profile is None and message.method != PING and not is_unknown:
+            raise ProtocolError(INVALID_PARAMS, f"Send `{INITIALIZE}` before other requests.")
 
-    async def _initialize(
-        self, ctx: ServerRequestContext[Any], call_next: CallNext
-    ) -> HandlerResult:
-        if len(to_json(ctx.params)) > MAX_INITIALIZE:
-            raise ProtocolError(INVALID_PARAMS, TOO_LONG)
-        self._add(_get_connection(ctx))
-        result = await call_next(ctx)
-        if isinstance(ctx.params, dict):
-            _forget_unused(ctx.params)  # before the SDK reads them again and keeps them
-        return result
+    def call_at_end(self, function: Callable[..., object], *arguments: Any) -> None:
+        """Have a function called when the client leaves; now, if it has left."""
+        if self.has_ended:
+            function(*arguments)
+        else:
+            self._on_end.callback(function, *arguments)
 
-    def _add(self, connection: Connection) -> None:
-        session = self._sessions.get(connection.session_id)
-        if session is not None and session.connection is None:  # opened without the SDK
-            session.connection = connection
-            connection.state[_STATE_KEY] = session
-            return
-        session = get_session(connection)
-        if self._sessions.get(connection.session_id) is not session:
-            self._sessions[connection.session_id] = session
-            session.call_at_end(self._end, session)
-
-    def _end(self, session: ClientSession) -> None:
-        if self._sessions.get(session.id) is session:
-            del self._sessions[session.id]
-        for end in tuple(self._running.get(session.id, {}).values()):
+    def end(self) -> None:
+        """Note that the client has left: end its requests, and our questions to it."""
+        self.has_ended = True
+        for end in itertools.chain.from_iterable(tuple(self._running.values())):
             end("session ended")
+        for answer in self._questions.values():
+            if not answer.done():
+                answer.set_exception(ProtocolError(CONNECTION_CLOSED, "The client has left."))
+        self._on_end.close()
 
+    # -- its requests ------------------------------------------------------------------------------
 
-def find_session(ctx: ServerRequestContext[Any]) -> ClientSession:
-    """Return the session that a request belongs to."""
-    return get_session(_get_connection(ctx))
-
-
-def get_session(connection: Connection) -> ClientSession:
-    """Return the session of the SDK's connection."""
-    session: ClientSession | None = connection.state.get(_STATE_KEY)
-    if session is None:
-        session = connection.state[_STATE_KEY] = ClientSession(connection.session_id)
-        session.connection = connection
-        # The SDK has no other hook for the end of a session.
-        connection.exit_stack.callback(session.end)
-    return session
-
-
-def _get_connection(ctx: ServerRequestContext[Any]) -> Connection:
-    """Return the SDK's connection of a request, which lasts until the client leaves."""
-    from mcp.server.connection import Connection  # noqa: PLC0415 - see `postponed_sdk`
-
-    # The SDK makes a new session for each request, without a public way to its connection.
-    return next(each for each in vars(ctx.session).values() if isinstance(each, Connection))
-
-
-def _coerce_id(request_id: RequestId) -> RequestId:
-    """Return a request's id as the SDK compares it: "7" equals 7."""
-    if isinstance(request_id, str):
+    @contextmanager
+    def run(self, request_id: RequestId, end: OnEnd) -> Iterator[None]:
+        """Have a request ended during the block if its client cancels it, or leaves."""
+        key = coerce_id(request_id)
+        ends = self._running.setdefault(key, [])
+        ends.append(end)
         try:
-            return int(request_id)
-        except ValueError:
-            pass
-    return request_id
+            yield
+        finally:
+            ends.remove(end)
+            if not ends:
+                del self._running[key]
 
+    def cancel(self, params: Mapping[str, Any] | None) -> None:
+        """End the request that a ``notifications/cancelled`` names, if it runs."""
+        named = (params or {}).get("requestId")
+        if isinstance(named, int | str) and not isinstance(named, bool):
+            for end in self._running.get(coerce_id(named), ())[-1:]:
+                end("cancelled")
 
-class _Run(AbstractContextManager[None]):
-    """Lets a plain request be ended while a block runs."""
+    # -- our messages ------------------------------------------------------------------------------
 
-    def __init__(
-        self,
-        sessions: dict[str | None, dict[RequestId, OnEnd]],
-        session_id: str | None,
-        request_id: RequestId,
-        end: OnEnd,
-    ) -> None:
-        self._sessions = sessions
-        self._session_id = session_id
-        self._request_id = request_id
-        self._end = end
-        self._requests: dict[RequestId, OnEnd] = {}
+    async def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
+        """Send the client a notification that belongs to no request."""
+        await self._send(write_notification(method, params))
 
-    def __enter__(self) -> None:
-        self._requests = self._sessions.setdefault(self._session_id, self._requests)
-        self._requests[self._request_id] = self._end
+    async def ask(
+        self, method: str, params: Mapping[str, Any], send: SendMessage
+    ) -> Mapping[str, Any]:
+        """Send the client a request, and return its result.
 
-    def __exit__(self, *error: object) -> None:
-        requests = self._requests
-        if requests.get(self._request_id) is self._end:  # else the id has been reused
-            del requests[self._request_id]
-        if not requests and self._sessions.get(self._session_id) is requests:
-            del self._sessions[self._session_id]
+        Args:
+            method: Of the request.
+            params: Of the request.
+            send: Sends it, within the response to the client's own request.
 
+        Raises:
+            ProtocolError: The client answers with an error, or leaves.
+        """
+        if self.has_ended:
+            raise ProtocolError(CONNECTION_CLOSED, "The client has left.")
+        number = next(self._numbers)
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._questions[number] = answer
+        try:
+            await send(write_request(number, method, params))
+            said = await answer
+        except asyncio.CancelledError:
+            with anyio.move_on_after(_WITHDRAW_LIMIT, shield=True):
+                withdrawn = {"requestId": number, "reason": "Nobody waits for an answer any more."}
+                await send(write_notification(CANCELLED, withdrawn))
+            raise
+        finally:
+            del self._questions[number]
+        if said.result is not None:
+            return said.result
+        error = said.error or {}
+        raise ProtocolError(
+            error.get("code", INTERNAL_ERROR), str(error.get("message")), error.get("data")
+        )
 
-def _forget_unused(params: dict[str, Any]) -> None:
-    """Remove valid parameters of `initialize` that the session does not use."""
-    declared = params["capabilities"]
-    capabilities: dict[str, Any] = {
-        name: {} for name in CAPABILITIES if declared.get(name) is not None
-    }
-    if "elicitation" in capabilities:
-        modes = ("form", "url")
-        capabilities["elicitation"] = {
-            mode: {} for mode in modes if declared["elicitation"].get(mode) is not None
-        }
-    if "extensions" in capabilities:
-        capabilities["extensions"] = {name: {} for name in declared["extensions"]}
-    if shows_views(declared.get("extensions")):
-        capabilities["extensions"][VIEW_EXTENSION] = {"mimeTypes": [MIME_TYPE]}
-    info = params["clientInfo"]
-    used = {
-        "protocolVersion": params["protocolVersion"],
-        "capabilities": capabilities,
-        "clientInfo": {name: info[name][:MAX_NAME] for name in ("name", "version")},
-    }
-    params.clear()
-    params.update(used)
+    def take_answer(self, answer: Answer) -> None:
+        """Take the client's answer to a question; one to no open question is ignored."""
+        waiting = None if answer.id is None else self._questions.get(coerce_id(answer.id))
+        if waiting is not None and not waiting.done():
+            waiting.set_result(answer)

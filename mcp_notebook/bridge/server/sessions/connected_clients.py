@@ -12,19 +12,13 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import anyio
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.server.sessions.client_profile import ClientProfile
-from mcp_notebook.bridge.server.sessions.client_request import ClientRequest, read_request
+from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
 from mcp_notebook.bridge.server.sessions.client_sessions import ClientSession
 from mcp_notebook.wire import messages
-
-if TYPE_CHECKING:
-    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
 REMEMBERED = 300.0
 """Seconds that a client without a session counts as connected after its last request."""
@@ -62,39 +56,25 @@ class _Visitor:
 
 
 class ConnectedClients:
-    """The clients of one bridge; middleware of the SDK's server.
+    """The clients of one bridge.
 
     Args:
-        default_caller: The caller if the transport does not name one.
         on_change: Called with the number of clients of each program after a change.
         remembered: Seconds that a client without a session counts after its last request.
     """
 
     def __init__(
         self,
-        default_caller: Caller,
         on_change: Callable[[Sequence[messages.ClientCount]], None],
         *,
         remembered: float = REMEMBERED,
     ) -> None:
         self._remembered = remembered
-        self._default_caller = default_caller
         self._on_change = on_change
         self._sessions: dict[ClientSession, messages.ClientInfo] = {}
         self._visitors: dict[tuple[str, messages.ClientInfo], _Visitor] = {}
         """By the caller's name and the program."""
         self._change = anyio.Event()
-
-    async def __call__(self, ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
-        """Count the client of a request."""
-        if ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:
-            if ctx.method == "notifications/initialized":
-                self.add_session(read_request(ctx, self._default_caller).profile)
-            return await call_next(ctx)
-        if ctx.request_id is None:  # a notification does not say from which program it comes
-            return await call_next(ctx)
-        with self.visit(read_request(ctx, self._default_caller)):
-            return await call_next(ctx)
 
     def visit(self, request: ClientRequest) -> AbstractContextManager[None]:
         """Return a context manager during which a request's client counts, and some minutes longer.
@@ -106,9 +86,10 @@ class ConnectedClients:
     def add_session(self, profile: ClientProfile) -> None:
         """Count a client until its session ends."""
         session = profile.connection
-        if session not in self._sessions:
-            session.call_at_end(self._end_session, session)
+        is_new = session not in self._sessions
         self._sessions[session] = profile.client
+        if is_new:
+            session.call_at_end(self._end_session, session)
         self._change.set()
 
     def _end_session(self, session: ClientSession) -> None:

@@ -15,12 +15,12 @@ import anyio.to_thread
 from mcp_notebook.bridge.kernels.kernel_requests import TASK_LIMIT, KernelRequests, KernelTask
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.server.sessions.protocol_error import (
+from mcp_notebook.errors import KernelGone
+from mcp_notebook.protocol.errors import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     ProtocolError,
 )
-from mcp_notebook.errors import KernelGone
 from mcp_notebook.wire import messages, task_ids
 
 AskKernel: TypeAlias = Callable[[KernelRequests], Awaitable[KernelTask | None]]

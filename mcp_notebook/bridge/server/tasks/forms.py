@@ -1,7 +1,7 @@
 """Writes and reads the JSON of tasks, as the extension ``io.modelcontextprotocol/tasks`` has it.
 
-Runs on the bridge's event loop; pure. The extension is that of 2026-07-28; the SDK's types of tasks
-belong to an older version of the protocol.
+Runs on the bridge's event loop; pure. The extension is that of 2026-07-28;
+the tasks of 2025-11-25 are others, which are not served.
 """
 
 from __future__ import annotations
@@ -10,10 +10,8 @@ import time
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
-import mcp_types as types
-from pydantic_core import ValidationError
-
-from mcp_notebook.bridge.server.sessions.protocol_error import (
+from mcp_notebook.protocol.elicitation import read_elicit_result
+from mcp_notebook.protocol.errors import (
     INVALID_PARAMS,
     MISSING_REQUIRED_CLIENT_CAPABILITY,
     ProtocolError,
@@ -108,12 +106,11 @@ def read_answer(key: str, response: Any) -> messages.TaskAnswer:
     Raises:
         ProtocolError: The response is not an answer to an elicitation.
     """
-    try:
-        answer = types.ElicitResult.model_validate(response)
-    except ValidationError:
+    answer = read_elicit_result(response)
+    if answer is None:
         raise ProtocolError(
             INVALID_PARAMS,
             f"The response to {key!r} is not a valid elicitation result: it needs an `action` "
             "(accept, decline or cancel), and `content` if the action is accept.",
-        ) from None
+        )
     return messages.TaskAnswer(action=answer.action, content=dict(answer.content or {}))

@@ -11,18 +11,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import RunningCall
-from mcp_notebook.bridge.server.forms.result_forms import make_call_result
+from mcp_notebook.bridge.server.forms.result_forms import make_call_form
 from mcp_notebook.bridge.server.sessions.client_profile import TASKS_EXTENSION
 from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
-from mcp_notebook.bridge.server.sessions.protocol_error import (
-    INTERNAL_ERROR,
-    ProtocolError,
-    refuse_capabilities,
-)
 from mcp_notebook.bridge.server.tasks.finder import LOST, TaskFinder
 from mcp_notebook.bridge.server.tasks.forms import (
     TaskForm,
@@ -31,6 +25,11 @@ from mcp_notebook.bridge.server.tasks.forms import (
     make_task_form,
 )
 from mcp_notebook.content import Result
+from mcp_notebook.protocol.errors import (
+    INTERNAL_ERROR,
+    ProtocolError,
+    refuse_capabilities,
+)
 from mcp_notebook.wire import messages
 
 _NOT_DECLARED = (
@@ -99,7 +98,8 @@ class Tasks:
             return make_error_form(task, INTERNAL_ERROR, LOST.format(id=task.id))
         result = None
         if task.result is not None:
-            result = _make_result_form(request, self._adapt_result(request, task.result))
+            adapted = self._adapt_result(request, task.result)
+            result = {"resultType": "complete", **make_call_form(adapted, request.protocol_version)}
         return make_task_form(task.info, result)
 
 
@@ -107,12 +107,3 @@ def refuse_undeclared(what: str) -> ProtocolError:
     """Return the error for a client that has not declared that it supports tasks."""
     text = _NOT_DECLARED.format(what=what)
     return refuse_capabilities(text, {"extensions": {TASKS_EXTENSION: {}}})
-
-
-def _make_result_form(request: ClientRequest, result: Result) -> dict[str, Any]:
-    """Return a call's result as the JSON that would have been the answer to the call."""
-    from mcp_types.methods import serialize_server_result  # noqa: PLC0415 - see `postponed_sdk`
-
-    answer = make_call_result(result, request.protocol_version)
-    dumped = answer.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return serialize_server_result("tools/call", request.protocol_version, dumped)

@@ -4,22 +4,20 @@ Runs in the user's kernel, at definition. Pure. `Header` puts ``x-mcp-header`` i
 schema; `find_header_problem` checks the headers of any schema by MCP's rules.
 """
 
-import re
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.schemas.validation_messages import format_value
-from mcp_notebook.schema_keywords import DEFINITIONS, LISTS, NAMED, SINGLE
+from mcp_notebook.protocol.parameter_headers import (
+    HEADER_KEY,
+    HEADER_TYPES,
+    TOKEN,
+    walk_positions,
+)
 from mcp_notebook.text.redaction import has_secrets
-
-HEADER_KEY = "x-mcp-header"
-"""Keyword of a property whose value HTTP clients repeat in a header."""
-HEADER_TYPES = ("string", "integer", "boolean")
-"""Types that such a property may have; MCP forbids the others."""
-_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")  # RFC 9110, 5.6.2
 
 
 @dataclass(frozen=True)
@@ -92,11 +90,10 @@ def is_hidden(hint: Any) -> bool:
 def find_header_problem(schema: Mapping[str, Any]) -> str | None:
     """Return the problem with the ``x-mcp-header`` keywords of a schema, if any.
 
-    HTTP clients drop a tool with an invalid one. The MCP SDK has such a function too, but the
-    kernel does not load the SDK.
+    HTTP clients drop a tool with an invalid one.
     """
     places: dict[str, str] = {}
-    for path, position in _walk_positions(schema):
+    for path, position in walk_positions(schema):
         if HEADER_KEY not in position:
             continue
         header = position[HEADER_KEY]
@@ -107,7 +104,7 @@ def find_header_problem(schema: Mapping[str, Any]) -> str | None:
                 "clients cannot find it: mark a parameter that is a plain str, int or bool"
             )
         where = ".".join(path)
-        if not isinstance(header, str) or not _TOKEN.fullmatch(header):
+        if not isinstance(header, str) or not TOKEN.fullmatch(header):
             return (
                 f"the header of `{where}`, {quoted}, is not a valid name: use letters, digits and "
                 "`-`"
@@ -130,32 +127,3 @@ def find_header_problem(schema: Mapping[str, Any]) -> str | None:
             )
         places[header.lower()] = where
     return None
-
-
-def _walk_positions(
-    root: Mapping[str, Any],
-) -> Iterator[tuple[tuple[str, ...] | None, Mapping[str, Any]]]:
-    """Yield each schema within a schema, with its chain of properties from the root.
-
-    The chain is None where something else than ``properties`` leads there. References are not
-    followed, and no recursion is used: a schema may be as deep as it likes.
-    """
-    stack: list[tuple[tuple[str, ...] | None, Any]] = [((), root)]
-    while stack:
-        path, node = stack.pop()
-        if not isinstance(node, dict):
-            continue
-        yield path, node
-        # In reverse, since the stack is last in, first out.
-        for keyword, value in reversed(node.items()):
-            if keyword == "properties" and isinstance(value, dict):
-                stack += [
-                    (None if path is None else (*path, name), item)
-                    for name, item in reversed(value.items())
-                ]
-            elif keyword in SINGLE or keyword == "contentSchema":
-                stack.append((None, value))
-            elif keyword in LISTS and isinstance(value, list):
-                stack += [(None, item) for item in value]
-            elif keyword in (*NAMED, *DEFINITIONS) and isinstance(value, dict):
-                stack += [(None, item) for item in value.values()]

@@ -205,6 +205,30 @@ async def test_it_names_the_endpoint_the_issuer_and_the_scopes(client):
     assert answer.headers["Access-Control-Allow-Origin"] == "*"
 
 
+async def test_a_page_of_any_origin_may_ask_for_it_with_the_header_of_the_version(client):
+    asked = {
+        "Origin": "https://inspector.example",
+        "Access-Control-Request-Method": "GET",
+        "Access-Control-Request-Headers": "mcp-protocol-version",
+    }
+    answer = await client.options(ADDRESS, headers=asked)
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert answer.headers["Access-Control-Allow-Origin"] == "*"
+    assert "GET" in answer.headers["Access-Control-Allow-Methods"]
+    assert answer.headers["Access-Control-Allow-Headers"] == "mcp-protocol-version"
+    assert "Content-Length" not in answer.headers
+
+
+async def test_it_can_only_be_read(client):
+    head = await client.head(ADDRESS)
+    assert (head.status_code, head.content) == (200, b"")
+    assert int(head.headers["Content-Length"]) == len((await client.get(ADDRESS)).content)
+    for method in ("POST", "PUT", "DELETE"):
+        refused = await client.request(method, ADDRESS)
+        assert refused.status_code == 405
+        assert refused.headers["Allow"] == "GET, HEAD, OPTIONS"
+
+
 @pytest.mark.parametrize("path", ["/", "/mcp", "/.well-known/oauth-protected-resource/"])
 async def test_everything_else_goes_to_the_application(client, path):
     assert (await client.get(path)).text == "behind it"

@@ -7,6 +7,7 @@ import anyio
 import psutil
 import pytest
 from clients import text_of
+from judge import in_process
 from linked_servers import Notes, make_server
 from live import TIMEOUT
 from mcp import Client
@@ -33,7 +34,7 @@ async def _served(folder, home, era, user=None, look_interval=0.02, **options):
     """Yield a client of a server of this folder, the server, and the folder as it is served."""
     async with served_folder(folder, home, look_interval=look_interval) as here:
         server = make_server(here.catalog, here.links, runs_notebooks=True, **options)
-        async with Client(server.mcp, mode=era, elicitation_callback=user) as client:
+        async with Client(in_process(server), mode=era, elicitation_callback=user) as client:
             with anyio.fail_after(TIMEOUT):
                 yield client, server, here
 
@@ -195,7 +196,7 @@ async def test_a_notebook_that_is_deleted_while_a_person_is_asked_does_not_run(f
             return ElicitResult(action="accept", content={"answer": ALLOW})
 
         server = make_server(here.catalog, here.links, runs_notebooks=True, **ASKS)
-        async with Client(server.mcp, mode=era, elicitation_callback=answer) as client:
+        async with Client(in_process(server), mode=era, elicitation_callback=answer) as client:
             said = await _run(client)
     if era == "legacy":
         assert "The tool was changed while a person was asked." in said

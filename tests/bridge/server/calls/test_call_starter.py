@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 import pytest
+from judge import in_process
 from kernel_stand_ins import peer, welcome
 from linked_servers import Notes, linked_server, make_server
 from listing import is_unknown, list_tools
@@ -54,7 +55,7 @@ async def asked(kernel, era, client_info=None, **options):
     """Yield a client of a server that is linked to this kernel, and its links."""
     async with (
         linked_server(kernel, **options) as (server, links),
-        Client(server.mcp, mode=era, client_info=client_info) as client,
+        Client(in_process(server), mode=era, client_info=client_info) as client,
     ):
         yield client, links
 
@@ -138,7 +139,7 @@ async def test_the_times_of_a_call_are_unknown_if_its_kernel_is_of_an_older_vers
     ):
         await links.connect(old.record)
         server = make_server(catalog, links, observers=[notes])
-        async with Client(server.mcp) as client, anyio.create_task_group() as t:
+        async with Client(in_process(server)) as client, anyio.create_task_group() as t:
             t.start_soon(client.call_tool, "add", {})
             await old.called.wait()
             old.say(messages.Returned(id=1, content=[], is_error=True))

@@ -1,6 +1,8 @@
 """What a client hears of its call before the result; the rest is in tests/e2e."""
 
+import sys
 from itertools import pairwise
+from math import inf, nan
 from types import SimpleNamespace
 
 import pytest
@@ -26,6 +28,19 @@ async def test_progress_increases_with_each_notice_whatever_the_tool_reports(val
     assert len(heard) == len(values)
     assert all(before < after for (before, *_), (after, *_) in pairwise(heard))
     assert all(rest == [9, "on ?"] for _, *rest in heard)
+
+
+@pytest.mark.anyio
+async def test_progress_is_told_in_numbers_that_json_has():
+    heard = []
+
+    async def report(progress, total, _message):
+        heard.append((progress, total))
+
+    send = make_progress_sender(SimpleNamespace(channel=SimpleNamespace(send_progress=report)))
+    for value in (inf, 1.0, nan, sys.float_info.max, None):  # after which there is none
+        await send(messages.Progress(id=1, progress=value, total=value))
+    assert heard == [(0.0, None), (1.0, 1.0), (1.000001, None), (sys.float_info.max,) * 2]
 
 
 @pytest.mark.anyio

@@ -4,7 +4,6 @@ import asyncio
 import dataclasses
 
 import anyio
-import mcp_types as types
 import pytest
 from live import TIMEOUT
 from msgspec import structs
@@ -19,11 +18,12 @@ from mcp_notebook.bridge.server.calls.tool_questions import (
     ToolQuestions,
     ask_user,
 )
-from mcp_notebook.bridge.server.sessions.client_profile import profile_from_sdk
+from mcp_notebook.bridge.server.sessions.client_profile import read_profile
 from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
-from mcp_notebook.bridge.server.sessions.protocol_error import ProtocolError
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError, KernelGone, UnknownState
+from mcp_notebook.protocol.elicitation import ElicitResult, InputRequired
+from mcp_notebook.protocol.errors import ProtocolError
 from mcp_notebook.wire import content_blocks, messages
 
 pytestmark = pytest.mark.anyio
@@ -50,9 +50,9 @@ class Channel:
 
 
 def request(version="2026-07-28", elicitation=None, says=None, declares=True):
-    capabilities = types.ClientCapabilities.model_validate({"elicitation": elicitation})
+    capabilities = {"elicitation": elicitation} if declares else {}
     return ClientRequest(
-        profile=profile_from_sdk(version, None, capabilities if declares else None),
+        profile=read_profile(version, None, capabilities),
         id=7,
         caller=OWNER,
         meta={},
@@ -107,8 +107,8 @@ def call_that_ends(sent):
 @pytest.mark.parametrize(
     ("says", "answer"),
     [
-        (types.ElicitResult(action="decline"), {"action": "decline"}),
-        (types.ElicitResult(action="accept", content={"a": 1}), {"content": {"a": 1}}),
+        (ElicitResult(action="decline"), {"action": "decline"}),
+        (ElicitResult(action="accept", content={"a": 1}), {"content": {"a": 1}}),
         (ProtocolError(-1, "no dialog"), {"error": "The client could not ask its user: no dialog"}),
         (ValueError("bad"), {"error": "The client's answer could not be read: ValueError."}),
     ],
@@ -183,13 +183,13 @@ async def test_a_call_is_parked_with_its_question_and_resumed_by_its_state():
     sent, asking = [], ToolQuestions()
     call = asking_call(sent)
     parked = await asking.follow(request(elicitation={}), PARAMS, call, NO_LISTENER)
-    assert isinstance(parked, types.InputRequiredResult)
-    (asked,) = parked.input_requests.values()
-    assert (asked.params.message, asked.params.mode) == ("Sure?", "form")
+    assert isinstance(parked, InputRequired)
+    (asked,) = parked.form["inputRequests"].values()
+    assert (asked["params"]["message"], asked["params"]["mode"]) == ("Sure?", "form")
     params = CallParams(
         name="top",
-        request_state=parked.request_state,
-        input_responses={"q": types.ElicitResult(action="cancel"), "other": asked_sampling()},
+        request_state=parked.state,
+        input_responses={"q": {"action": "cancel"}, "other": SAMPLED},
     )
     assert asking.resume(OWNER, PARAMS) is None
     assert asking.resume(OWNER, params) is call
@@ -199,16 +199,14 @@ async def test_a_call_is_parked_with_its_question_and_resumed_by_its_state():
     assert await asking.follow(request(), params, call, NO_LISTENER) == Result((Text("done"),))
 
 
-def asked_sampling():
-    return types.CreateMessageResult(
-        role="assistant", content=types.TextContent(text="x"), model="m"
-    )
+SAMPLED = {"role": "assistant", "content": {"type": "text", "text": "x"}, "model": "m"}
+"""The answer to a request of another kind."""
 
 
 @pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
 async def test_a_client_that_has_not_declared_it_is_not_asked_whatever_the_kernel_wants(version):
     sent = []
-    asked = request(version, None, types.ElicitResult(action="accept"))
+    asked = request(version, None, ElicitResult(action="accept"))
     result = await ToolQuestions().follow(asked, PARAMS, call_that_ends(sent), NO_LISTENER)
     assert result == Result((Text("done"),))
     assert "has not declared MCP's elicitation in this request" in sent[0].error

@@ -1,6 +1,7 @@
 """A person is asked before a call, by clients of both eras, about tools of a live kernel."""
 
 import gc
+import json
 import re
 from contextlib import asynccontextmanager
 
@@ -9,6 +10,7 @@ import mcp_types as types
 import pytest
 from clients import text_of
 from contents import only_text
+from judge import in_process
 from linked_servers import Notes, linked_server
 from live import Link, kernel_with, record_of
 from mcp import Client
@@ -24,7 +26,12 @@ from mcp_notebook.bridge.server.consent.ask_consent import (
     KEY,
 )
 from mcp_notebook.bridge.server.consent.policy import ConsentPolicy
+from mcp_notebook.bridge.server.requests import expand
+from mcp_notebook.bridge.server.sessions.client_profile import read_profile
+from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
+from mcp_notebook.bridge.server.sessions.client_sessions import ClientSession
 from mcp_notebook.bridge.telemetry.call_events import CallRefusal, CallStart
+from mcp_notebook.protocol.messages import Request
 from mcp_notebook.text.missing_tools import META_TOOLS
 from mcp_notebook.wire import messages
 
@@ -63,6 +70,16 @@ class User:
         return types.ElicitResult(action="accept", content=answer)
 
 
+class Asked:
+    """The way to a client that can be asked, and is not."""
+
+    can_ask = True
+    was_asked = False
+
+    async def ask(self, _form):
+        self.was_asked = True
+
+
 kernel = kernel_with(*CELLS)
 
 
@@ -71,7 +88,7 @@ async def connected(kernel, era, user=None, **options):
     """Yield a client of a server that is linked to this kernel."""
     async with (
         linked_server(kernel, **options) as (server, _),
-        Client(server.mcp, mode=era, elicitation_callback=user) as client,
+        Client(in_process(server), mode=era, elicitation_callback=user) as client,
     ):
         yield client
 
@@ -107,12 +124,19 @@ async def test_a_tool_runs_when_its_user_has_agreed(kernel, era):
     assert not any(isinstance(note, CallRefusal) for note in notes)
 
 
-async def test_a_call_whose_question_cannot_be_written_is_refused_and_written_down(kernel, era):
-    user, notes = User({"answer": ALLOW}), Notes()
-    async with connected(kernel, era, user, observers=[notes]) as client:
-        result = await client.call_tool("drop", {"year": 10**5000})
-    assert result.is_error
-    assert user.asked == []
+@pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
+async def test_a_call_whose_question_cannot_be_written_is_refused_and_written_down(kernel, version):
+    """No transport lets such a number through: it stands for whatever goes wrong."""
+    user, notes = Asked(), Notes()
+    profile = read_profile(version, None, {"elicitation": {}}, ClientSession(None))
+    request = ClientRequest(
+        profile=profile, id=1, caller=OWNER, meta={}, headers=None, channel=user
+    )
+    params = {"name": "drop", "arguments": {"year": 10**5000}}
+    async with linked_server(kernel, observers=[notes]) as (server, _):
+        answer = await server.requests.answer(Request(1, "tools/call", params), request)
+    assert json.loads(b"".join(expand(answer.pieces)))["result"]["isError"]
+    assert not user.was_asked
     assert await has_run(kernel)
     (refusal,) = notes
     assert refusal.reason.endswith("internal error in mcp-notebook: ValueError.")
@@ -158,7 +182,7 @@ async def test_for_this_session_is_asked_once_for_each_tool_and_client(kernel, e
         server,
         _,
     ):
-        async with Client(server.mcp, mode=era, elicitation_callback=user) as client:
+        async with Client(in_process(server), mode=era, elicitation_callback=user) as client:
             for year in (4, 5):
                 assert not (await client.call_tool("drop", {"year": year})).is_error
             assert len(user.asked) == 1
@@ -166,7 +190,7 @@ async def test_for_this_session_is_asked_once_for_each_tool_and_client(kernel, e
             assert len(user.asked) == 2
         info = types.Implementation(name="another program", version="1")
         async with Client(
-            server.mcp, mode=era, elicitation_callback=user, client_info=info
+            in_process(server), mode=era, elicitation_callback=user, client_info=info
         ) as other:
             await other.call_tool("drop", {"year": 6})
     assert len(user.asked) == 3
@@ -220,7 +244,7 @@ async def test_consent_is_void_if_the_tool_has_changed_since_the_question(kernel
     policy = ConsentPolicy(confirm_destructive=True)
     async with (
         linked_server(kernel, consent=policy) as (server, _),
-        Client(server.mcp, mode=era, elicitation_callback=user) as client,
+        Client(in_process(server), mode=era, elicitation_callback=user) as client,
     ):
         result = await client.call_tool("overwrite", {})
     if era == "legacy":
@@ -313,7 +337,7 @@ async def test_a_bridge_that_stops_answers_the_calls_that_wait_for_consent(kerne
 
     async with (
         linked_server(kernel) as (server, _),
-        Client(server.mcp, mode="legacy", elicitation_callback=User(never)) as client,
+        Client(in_process(server), mode="legacy", elicitation_callback=User(never)) as client,
     ):
         result = await client.call_tool("drop", {"year": 12})
     assert result.is_error
@@ -451,15 +475,15 @@ async def test_a_no_to_one_call_holds_although_another_one_was_allowed_for_longe
 async def test_a_state_is_for_the_caller_and_the_program_that_were_asked(kernel):
     user = User("cancel")
     async with linked_server(kernel) as (server, _):
-        async with Client(server.mcp, mode="auto", elicitation_callback=user) as client:
+        async with Client(in_process(server), mode="auto", elicitation_callback=user) as client:
             question = await Raw(client).call({"year": 22})
         info = types.Implementation(name="another program", version="1")
         async with Client(
-            server.mcp, mode="auto", elicitation_callback=user, client_info=info
+            in_process(server), mode="auto", elicitation_callback=user, client_info=info
         ) as other:
             await Raw(other).refusal({"year": 22}, question.request_state)
         server.default_caller = Caller(name="another")
-        async with Client(server.mcp, mode="auto", elicitation_callback=user) as client:
+        async with Client(in_process(server), mode="auto", elicitation_callback=user) as client:
             await Raw(client).refusal({"year": 22}, question.request_state)
     async with connected(kernel, "auto", user) as elsewhere:  # another bridge
         await Raw(elsewhere).refusal({"year": 22}, question.request_state)
@@ -597,7 +621,7 @@ async def test_a_call_is_lost_if_its_kernel_leaves_while_the_notebook_asks(kerne
     reader = Reader(kernel)
     async with (
         linked_server(kernel) as (server, links),
-        Client(server.mcp, mode="legacy") as client,
+        Client(in_process(server), mode="legacy") as client,
         calling(client, "drop", year=44) as results,
     ):
         await reader.wait()
@@ -614,7 +638,7 @@ async def test_a_call_about_which_nobody_can_be_asked_is_refused(kernel, era):
     async with linked_server(kernel, observers=[notes]) as (server, links):
         (link,) = links.open_links
         link.requests.can_ask_consent = False
-        async with Client(server.mcp, mode=era) as client:
+        async with Client(in_process(server), mode=era) as client:
             result = await client.call_tool("drop", {"year": 45})
     assert result.is_error
     assert "Nobody can be asked: the client has not declared MCP's elicitation" in text_of(result)

@@ -1,16 +1,18 @@
 """Results in MCP's form, in each version of the protocol."""
 
+import json
+
 import pytest
 from mcp_types import AudioContent, EmbeddedResource, ImageContent, ResourceLink, TextContent
-from mcp_types.methods import serialize_server_result
+from mcp_types.methods import parse_server_result
 
 from mcp_notebook import Audio, Image, Resource, Result, Text
 from mcp_notebook import ResourceLink as Link
-from mcp_notebook.bridge.server.forms.result_forms import (
-    make_call_result,
-)
+from mcp_notebook.bridge.server.declaration import SERVER_INFO
+from mcp_notebook.bridge.server.forms.result_forms import make_call_form
+from mcp_notebook.bridge.server.requests import expand, write_result
+from mcp_notebook.protocol.versions import HANDSHAKE_VERSIONS, SERVER_INFO_KEY, VERSIONS
 
-VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
 RESULT = Result(
     [
         Text("a text", audience=("user",), priority=0.5, last_modified="2026-01-01T00:00:00Z"),
@@ -32,14 +34,22 @@ RESULT = Result(
 )
 
 
+def read_written(result, version):
+    """Return a result as the official types read it, in either way in which it is written."""
+    written = json.loads(b"".join(expand(write_result(result, version))))
+    form = {"resultType": "complete", **make_call_form(result, version)}
+    read, same = (parse_server_result("tools/call", version, each) for each in (written, form))
+    assert version in HANDSHAKE_VERSIONS or read.meta.pop(SERVER_INFO_KEY) == SERVER_INFO
+    assert read.model_dump() == same.model_dump()
+    return read
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_each_version_gets_a_valid_result_with_something_for_each_block(version):
-    result = make_call_result(RESULT, version)
+    result = read_written(RESULT, version)
     assert len(result.content) == len(RESULT.content)
     has_data = version >= "2025-06-18"  # which brought it
     assert result.structured_content == (RESULT.structured if has_data else None)
-    form = result.model_dump(by_alias=True, mode="json", exclude_none=True)
-    assert serialize_server_result("tools/call", version, {"resultType": "complete", **form})
     text, image, _, resource, *_ = result.content
     assert isinstance(image, ImageContent)
     assert isinstance(resource, EmbeddedResource)
@@ -50,7 +60,7 @@ def test_each_version_gets_a_valid_result_with_something_for_each_block(version)
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_link_is_a_text_that_names_it_where_there_are_no_links(version):
-    _, _, _, _, link, bare = make_call_result(RESULT, version).content
+    _, _, _, _, link, bare = read_written(RESULT, version).content
     if version >= "2025-06-18":
         assert isinstance(link, ResourceLink)
         assert (link.title, link.size) == ("The whole table: 1,000 rows", 12_345)
@@ -64,7 +74,7 @@ def test_a_link_is_a_text_that_names_it_where_there_are_no_links(version):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_sound_is_a_text_that_says_so_where_there_are_no_sounds(version):
-    sound = make_call_result(RESULT, version).content[2]
+    sound = read_written(RESULT, version).content[2]
     if version > "2024-11-05":
         assert isinstance(sound, AudioContent)
         return

@@ -1,19 +1,21 @@
 """Who is told of changes of the list of tools, and when."""
 
+import json
 from contextlib import asynccontextmanager
-from types import SimpleNamespace
 
 import anyio
 import pytest
+from judge import in_process
 from linked_servers import make_server
 from listing import KNOWN
 from mcp import Client
-from mcp.server.connection import Connection
 
-from mcp_notebook.bridge.access.caller import OWNER, SCOPE_KEY, Caller, Permissions
+from mcp_notebook.bridge.access.caller import OWNER, Caller, Permissions
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.listing import change_notices
+from mcp_notebook.bridge.server.sessions.client_profile import read_profile
+from mcp_notebook.bridge.server.sessions.client_sessions import ClientSession
 from mcp_notebook.wire import messages
 
 pytestmark = pytest.mark.anyio
@@ -48,7 +50,7 @@ async def announcing(server):
 
 async def test_a_burst_of_changes_is_one_notice(server):
     async with (
-        Client(server.mcp, mode="auto") as client,
+        Client(in_process(server), mode="auto") as client,
         client.listen(tools_list_changed=True) as changes,
         announcing(server),
     ):
@@ -67,9 +69,9 @@ async def test_what_came_before_the_first_list_is_no_news(server):
         send,
         told,
         anyio.create_task_group() as tasks,
-        Client(server.mcp, mode="auto") as modern,
+        Client(in_process(server), mode="auto") as modern,
         modern.listen(tools_list_changed=True) as changes,
-        Client(server.mcp, mode="legacy", message_handler=send.send, client_info=KNOWN),
+        Client(in_process(server), mode="legacy", message_handler=send.send, client_info=KNOWN),
     ):
         tasks.start_soon(server.announce_changes, first.wait)
         make_change(server)
@@ -96,8 +98,8 @@ async def test_a_client_that_takes_no_notice_keeps_none_from_the_others(server):
         announcing(server),
         send,
         told,
-        Client(server.mcp, mode="legacy", message_handler=never, client_info=KNOWN),
-        Client(server.mcp, mode="legacy", message_handler=send.send, client_info=KNOWN),
+        Client(in_process(server), mode="legacy", message_handler=never, client_info=KNOWN),
+        Client(in_process(server), mode="legacy", message_handler=send.send, client_info=KNOWN),
     ):
         for _ in range(5):
             make_change(server)
@@ -120,10 +122,13 @@ async def test_a_program_that_may_hang_is_not_told_unless_it_asks(server):
         send,
         told,
         Client(
-            server.mcp, mode="legacy", message_handler=send.send, sampling_callback=sample
+            in_process(server),
+            mode="legacy",
+            message_handler=send.send,
+            sampling_callback=sample,
         ) as deaf,
-        Client(server.mcp, mode="legacy", message_handler=send.send) as unnamed,
-        Client(server.mcp, mode="auto") as asking,
+        Client(in_process(server), mode="legacy", message_handler=send.send) as unnamed,
+        Client(in_process(server), mode="auto") as asking,
         asking.listen(tools_list_changed=True) as changes,
     ):
         make_change(server)
@@ -141,45 +146,32 @@ async def test_a_program_that_may_hang_is_not_told_unless_it_asks(server):
             } == {is_told}
 
 
-class Deaf:
-    """The session of a client that does not read: nothing can be sent to it."""
-
-    def __init__(self):
-        self.was_tried = anyio.Event()
-        self._connection = Connection(self, protocol_version="2025-11-25")
-        self.client_params = self.client_capabilities = None
-
-    async def notify(self, method, _params, _options):
-        assert method == "notifications/tools/list_changed"
-        self.was_tried.set()
-        await anyio.sleep_forever()
-
-
-def make_context(session, request):
-    return SimpleNamespace(
-        session=session,
-        request=request,
-        protocol_version="2025-11-25",
-        request_id=None,
-        meta=None,
-    )
+def add_client(notices, send, caller=OWNER):
+    """Have a client of the handshake era notified, to which messages are sent by this function."""
+    profile = read_profile("2025-11-25", None, {}, session := ClientSession(send))
+    notices.add_session(profile, caller)
+    return session
 
 
 async def test_a_client_whose_connection_is_full_keeps_no_notice_from_the_others():
-    tools = [[]]
-    heard = anyio.Event()
+    tools, tried, heard = [[]], [anyio.Event(), anyio.Event()], anyio.Event()
     notices = change_notices.ChangeNotices(
-        lambda _caller, kind: tools[-1] if kind == "tool" else None, OWNER
+        lambda _caller, kind: tools[-1] if kind == "tool" else None
     )
-    hearing, deaf = Deaf(), [Deaf(), Deaf()]
 
-    async def hear(*_):
+    async def hear(message):
+        assert json.loads(message)["method"] == "notifications/tools/list_changed"
         heard.set()
 
-    hearing.notify = hear
-    for session in (deaf[0], hearing, deaf[1]):
-        ctx = make_context(session, None)
-        await notices.add_client(ctx, None)
+    def make_full(was_tried):
+        async def send(_message):
+            was_tried.set()
+            await anyio.sleep_forever()
+
+        return send
+
+    for send in (make_full(tried[0]), hear, make_full(tried[1])):
+        add_client(notices, send)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(notices.run)
         with anyio.fail_after(LIMIT):
@@ -188,8 +180,8 @@ async def test_a_client_whose_connection_is_full_keeps_no_notice_from_the_others
                 notices.note_change()
                 await heard.wait()
                 heard = anyio.Event()
-            await deaf[0].was_tried.wait()
-            await deaf[1].was_tried.wait()
+            for was_tried in tried:
+                await was_tried.wait()
         tasks.cancel_scope.cancel()
 
 
@@ -199,23 +191,16 @@ async def test_a_caller_is_notified_only_of_changes_of_the_tools_that_it_sees():
     def list_entries(caller, kind):
         return lists[caller.name] if kind == "tool" else None
 
-    notices = change_notices.ChangeNotices(list_entries, OWNER)
+    notices = change_notices.ChangeNotices(list_entries)
     ann = Caller(name="ann", permissions=Permissions(tools=("sales.*",)))
     heard, (send, told) = [], anyio.create_memory_object_stream(10)
+    for caller in (ann, OWNER):
 
-    def session_of(caller):
-        session = Deaf()
-
-        async def hear(*_):
+        async def hear(_message, caller=caller):
             heard.append(caller.name)
             await send.send(caller.name)
 
-        session.notify = hear
-        request = SimpleNamespace(scope={SCOPE_KEY: caller})
-        return make_context(session, request)
-
-    for caller in (ann, OWNER):
-        await notices.add_client(session_of(caller), None)
+        add_client(notices, hear, caller)
     async with anyio.create_task_group() as tasks, send, told:
         tasks.start_soon(notices.run)
         with anyio.fail_after(LIMIT):
@@ -227,3 +212,31 @@ async def test_a_caller_is_notified_only_of_changes_of_the_tools_that_it_sees():
             assert {await told.receive(), await told.receive()} == {"ann", "owner"}
         tasks.cancel_scope.cancel()
     assert sorted(heard) == ["ann", "owner", "owner"]
+
+
+async def test_a_client_that_has_left_is_notified_no_more():
+    tools, heard, told = [[]], [], anyio.Event()
+    notices = change_notices.ChangeNotices(
+        lambda _caller, kind: tools[-1] if kind == "tool" else None
+    )
+
+    async def hear(_message):
+        told.set()
+
+    async def hear_late(message):
+        heard.append(message)
+
+    add_client(notices, hear_late).end()
+    add_client(notices, hear)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(notices.run)
+        tools.append([])
+        notices.note_change()
+        with anyio.fail_after(LIMIT):
+            await told.wait()
+        tasks.cancel_scope.cancel()
+    assert heard == []
+    session = ClientSession(hear_late)
+    session.end()
+    notices.add_session(read_profile("2025-11-25", None, {}, session), OWNER)
+    assert session not in notices._listeners

@@ -4,6 +4,7 @@ import logging
 
 import anyio
 import pytest
+from judge import in_process
 from linked_servers import make_server
 from listing import list_tools
 from live import TIMEOUT
@@ -14,7 +15,7 @@ from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.listing.tool_lists import ListVariant, ToolPages
 from mcp_notebook.bridge.server.own_tools import meta_tools
-from mcp_notebook.bridge.server.sessions.protocol_error import ProtocolError
+from mcp_notebook.protocol.errors import ProtocolError
 from mcp_notebook.wire import messages
 
 KIND = ListVariant("2026-07-28")
@@ -108,7 +109,7 @@ def test_a_cursor_of_another_list_is_unknown(tools):
 
 def listed(catalog, era, **options):
     server = make_server(catalog, Links(catalog), **options)
-    return Client(server.mcp, mode=era)
+    return Client(in_process(server), mode=era)
 
 
 @pytest.mark.anyio

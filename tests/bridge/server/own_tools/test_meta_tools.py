@@ -8,6 +8,7 @@ import anyio
 import pytest
 from clients import text_of
 from contents import only_text
+from judge import in_process
 from linked_servers import linked_server, make_server
 from listing import is_unknown, list_tools
 from live import TIMEOUT, kernel_with, record_of
@@ -236,7 +237,7 @@ async def served(catalog, era, kernel=None, ready=None, *, server_options=None, 
         server_options = {"meta_tools": True} | (server_options or {})
         server_options |= {} if ready is None else {"ready": ready}
         server = make_server(catalog, links, **server_options)
-        async with Client(server.mcp, mode=era, **options) as client:
+        async with Client(in_process(server), mode=era, **options) as client:
             with anyio.fail_after(TIMEOUT):
                 yield client
 
@@ -448,7 +449,7 @@ async def test_a_long_call_is_answered_with_a_handle_for_its_result(notebook, er
 async def test_who_has_waited_for_a_result_for_long_gets_its_handle_again(notebook):
     notebook.ok("go.clear(); runs.clear()")
     async with linked_server(notebook, meta_tools=True, **SOON) as (server, _):
-        async with Client(server.mcp, mode="auto") as client:
+        async with Client(in_process(server), mode="auto") as client:
             handle = handle_of(await client.call_tool("simulate", {"year": 2016}))
         profile = ClientProfile("2026-07-28", messages.ClientInfo())
         request = ClientRequest(
@@ -477,7 +478,7 @@ async def test_who_waits_for_a_result_is_asked_what_the_tool_asks(notebook, era)
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("handle", ["simulate", "simulate-1-2", "", "é\ud800"])
+@pytest.mark.parametrize("handle", ["simulate", "simulate-1-2", "", "é\0"])
 async def test_an_unknown_handle_is_a_result_that_says_so(notebook, era, handle):
     async with served(Catalog(), era, notebook) as client:
         result = await client.call_tool(RESULT, {"handle": handle})

@@ -4,6 +4,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 import pytest
+from judge import in_process
 from kernel_stand_ins import keeping, peer
 from linked_servers import make_server
 from listing import KNOWN
@@ -31,7 +32,7 @@ class Heard(ChangeNotices):
     """Counts what is broadcast."""
 
     def __init__(self):
-        super().__init__(lambda _caller, _kind: (), OWNER)
+        super().__init__(lambda _caller, _kind: ())
         self.send, self.notices = anyio.create_memory_object_stream(100)
 
     async def broadcast(self, changed, is_for):
@@ -120,7 +121,7 @@ async def test_a_kernel_that_leaves_takes_the_resources_with_it_that_clients_hav
         for each in (kernel, without):
             await links.connect(each.record)
         *_, its_link = links.open_links
-        async with Client(server.mcp, mode="auto") as client:
+        async with Client(in_process(server), mode="auto") as client:
             with anyio.fail_after(LIMIT):
                 if how == "in a list":
                     assert len((await client.list_resources()).resources) == 1
@@ -144,7 +145,7 @@ async def test_clients_of_both_eras_are_told_and_were_promised_it(era):
     async with anyio.create_task_group() as tasks, send, told:
         tasks.start_soon(server.announce_changes)
         async with Client(
-            server.mcp, mode=era, message_handler=send.send, client_info=KNOWN
+            in_process(server), mode=era, message_handler=send.send, client_info=KNOWN
         ) as client:
             assert client.server_capabilities.resources.list_changed
             assert client.server_capabilities.resources.subscribe

@@ -10,6 +10,7 @@ from bridges import TOKEN
 from endpoints import OWNERS, modern, served
 from hypothesis import given
 from hypothesis import strategies as st
+from judge import in_process
 from kernel_stand_ins import keeping, peer
 from linked_servers import make_server
 from live import TIMEOUT
@@ -40,7 +41,7 @@ async def client(request):
     catalog = Catalog()
     async with (
         Links(catalog) as links,
-        Client(make_server(catalog, links).mcp, mode=request.param) as client,
+        Client(in_process(make_server(catalog, links)), mode=request.param) as client,
     ):
         with anyio.fail_after(TIMEOUT):
             yield client
@@ -58,7 +59,7 @@ async def test_the_pages_of_several_kernels_have_each_resource_once(home):
         peer(home, keeping("f")) as first,
         peer(home, keeping("g")) as second,
         Links(catalog) as links,
-        Client(make_server(catalog, links, page_size=3).mcp) as client,
+        Client(in_process(make_server(catalog, links, page_size=3))) as client,
     ):
         first.resources = infos("1", range(3, 8))
         second.resources = infos("2", range(1, 5))

@@ -1,10 +1,10 @@
 """Which clients a bridge has, as it tells kernels: asked by clients in the same process."""
 
 from contextlib import asynccontextmanager
-from types import SimpleNamespace
 
 import anyio
 import pytest
+from judge import in_process
 from kernel_stand_ins import peer, welcome
 from linked_servers import make_server
 from live import TIMEOUT
@@ -12,12 +12,13 @@ from mcp import Client
 from mcp_types import Implementation
 from watched_catalog import WatchedCatalog
 
-from mcp_notebook.bridge.access.caller import OWNER, SCOPE_KEY, Caller
+from mcp_notebook.bridge.access.caller import OWNER, Caller
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.sessions import connected_clients
-from mcp_notebook.bridge.server.sessions.client_profile import ClientProfile
+from mcp_notebook.bridge.server.sessions.client_profile import ClientProfile, read_profile
 from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
+from mcp_notebook.bridge.server.sessions.client_sessions import ClientSession
 from mcp_notebook.bridge.server.sessions.connected_clients import ConnectedClients
 from mcp_notebook.wire import messages
 
@@ -68,113 +69,79 @@ async def running(run):
 
 async def test_a_client_with_a_session_is_connected_until_it_leaves(server, told):
     async with running(server.announce_changes):
-        async with Client(server.mcp, mode="legacy", client_info=EDITOR):
+        async with Client(in_process(server), mode="legacy", client_info=EDITOR):
             assert await told.next() == {"editor 1.2": 1}
-            async with Client(server.mcp, mode="legacy", client_info=EDITOR):
+            async with Client(in_process(server), mode="legacy", client_info=EDITOR):
                 assert await told.next() == {"editor 1.2": 2}
             assert await told.next() == {"editor 1.2": 1}
         assert await told.next() == {}
 
 
-async def test_a_notification_which_names_no_program_is_of_no_client(told):
-    """As of a client of 2026-07-28 over stdio that cancels a call."""
-    clients = ConnectedClients(OWNER, told.send.send_nowait)
-    session = SimpleNamespace(client_params=None, client_capabilities=None)
-    cancelled = SimpleNamespace(
-        protocol_version="2026-07-28",
-        method="notifications/cancelled",
-        params={"requestId": 3},
-        request_id=None,
-        session=session,
-        meta={},
-        request=None,
-    )
-
-    async def call_next(ctx):
-        return ctx.method
-
-    async with running(clients.run):
-        assert await clients(cancelled, call_next) == "notifications/cancelled"
-        request = ClientRequest(
-            profile=ClientProfile("2026-07-28", messages.ClientInfo(name="editor", version="1.2")),
-            id=4,
-            caller=OWNER,
-            meta={},
-            headers=None,
-            channel=None,
-        )
-        with clients.visit(request):
-            assert await told.next() == {"editor 1.2": 1}
-
-
 async def test_a_client_without_a_session_is_connected_from_its_first_request(server, told):
     async with (
         running(server.announce_changes),
-        Client(server.mcp, mode="auto", client_info=EDITOR) as client,
+        Client(in_process(server), mode="auto", client_info=EDITOR) as client,
     ):
         await client.list_tools()
         assert await told.next() == {"editor 1.2": 1}
 
 
 def request_of(name, caller=OWNER):
-    """Return the context of a request over HTTP in 2026-07-28."""
-    program = SimpleNamespace(client_info=Implementation(name=name, version="1"))
-    session = SimpleNamespace(client_params=program, client_capabilities=None)
-    request = SimpleNamespace(scope={SCOPE_KEY: caller}, headers={})
-    return SimpleNamespace(
-        session=session, request=request, protocol_version="2026-07-28", request_id=1, meta=None
+    """Return a request over HTTP in 2026-07-28."""
+    return ClientRequest(
+        profile=ClientProfile("2026-07-28", messages.ClientInfo(name=name, version="1")),
+        id=1,
+        caller=caller,
+        meta={},
+        headers={},
+        channel=None,
     )
+
+
+def ask(clients, name, caller=OWNER):
+    """Have a program make a request."""
+    with clients.visit(request_of(name, caller)):
+        pass
 
 
 @pytest.mark.slow
 async def test_over_http_it_is_forgotten_some_time_after_its_last_request(told):
-    clients = ConnectedClients(OWNER, told.send.send_nowait, remembered=0.5)
-    may_end, ended = anyio.Event(), anyio.Event()
-
-    async def listen(_ctx):
-        await may_end.wait()
-
-    async def ask(_ctx):
-        return None
-
-    async def open_stream():
-        await clients(request_of("long"), listen)
-        ended.set()
-
-    async with running(clients.run), running(open_stream):
-        await clients(request_of("short"), ask)
-        await clients(request_of("short", Caller(name="ann")), ask)
-        # As many as there are callers; the one whose request runs stays.
-        assert await told.next() == {"short 1": 2, "long 1": 1}
-        assert await told.next() == {"long 1": 1}
-        may_end.set()
-        await ended.wait()
+    clients = ConnectedClients(told.send.send_nowait, remembered=0.5)
+    async with running(clients.run):
+        with clients.visit(request_of("long")):
+            ask(clients, "short")
+            ask(clients, "short", Caller(name="ann"))
+            # As many as there are callers; the one whose request runs stays.
+            assert await told.next() == {"short 1": 2, "long 1": 1}
+            assert await told.next() == {"long 1": 1}
         assert await told.next() == {}
 
 
 async def test_programs_beyond_the_most_are_not_told(told):
-    clients = ConnectedClients(OWNER, told.send.send_nowait)
-
-    async def ask(_ctx):
-        return None
-
+    clients = ConnectedClients(told.send.send_nowait)
     for number in range(connected_clients.MAX_PROGRAMS + 5):
-        await clients(request_of(f"program-{number}"), ask)
+        ask(clients, f"program-{number}")
     async with running(clients.run):
         assert len(await told.next()) == connected_clients.MAX_PROGRAMS
 
 
 async def test_a_caller_that_makes_up_programs_is_remembered_with_few_of_them(told):
-    clients = ConnectedClients(OWNER, told.send.send_nowait)
-
-    async def ask(_ctx):
-        return None
-
+    clients = ConnectedClients(told.send.send_nowait)
     for number in range(10 * connected_clients.MAX_PROGRAMS):
-        await clients(request_of(f"program-{number}", Caller(name="ann")), ask)
+        ask(clients, f"program-{number}", Caller(name="ann"))
     assert len(clients._visitors) == connected_clients.MAX_PROGRAMS + 1
-    await clients(request_of("editor"), ask)
+    ask(clients, "editor")
     assert len(clients._visitors) == connected_clients.MAX_PROGRAMS + 2
+
+
+async def test_a_session_that_has_ended_already_does_not_count(told):
+    """Its last message may be taken after it was ended."""
+    clients, session = ConnectedClients(told.send.send_nowait), ClientSession(None)
+    session.end()
+    clients.add_session(read_profile("2025-11-25", {"name": "late", "version": "1"}, {}, session))
+    async with running(clients.run):
+        ask(clients, "editor")
+        assert await told.next() == {"editor 1": 1}
 
 
 async def test_kernels_hear_which_clients_there_are_those_to_come_and_the_present_ones(home):

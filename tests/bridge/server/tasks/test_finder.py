@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 import anyio
 import mcp_types as types
 import pytest
+from judge import in_process
 from kernel_stand_ins import peer, welcome
 from linked_servers import make_server
 from live import TIMEOUT
@@ -34,7 +35,7 @@ async def asked(home):
     async with peer(home, hello) as kernel, Links(catalog) as links:
         await links.connect(kernel.record)
         server = make_server(catalog, links)
-        async with Client(server.mcp, extensions=[TasksExtension()]) as client:
+        async with Client(in_process(server), extensions=[TasksExtension()]) as client:
             with anyio.fail_after(TIMEOUT):
                 yield client, server, kernel
 

@@ -8,7 +8,7 @@ import PIL.Image
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcp_notebook.bridge.server.forms.result_forms import make_call_result
+from mcp_notebook.bridge.server.forms.result_forms import make_call_form
 from mcp_notebook.content import Audio, Image, Resource, ResourceLink, Text
 from mcp_notebook.kernel.link.resource_store import ResourceStore
 from mcp_notebook.kernel.results.blocks.budget import Budget
@@ -138,7 +138,7 @@ def test_a_result_of_everything_at_its_limits_is_less_than_clients_refuse(store)
     ]
     converter = Converter(lambda *_: ({}, {}), Settings(), keep=store.keep)
     result = converter.make_result(values, ())
-    answer = make_call_result(result, "2026-07-28").model_dump(mode="json", by_alias=True)
+    answer = make_call_form(result, "2026-07-28")
     structured_and_meta = 2 * 100_000
     assert len(json.dumps(answer)) + structured_and_meta < MOST
 

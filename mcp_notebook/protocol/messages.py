@@ -1,0 +1,156 @@
+"""The messages of JSON-RPC 2.0 as MCP uses it: read, checked and written.
+
+Pure. https://www.jsonrpc.org/specification; MCP has no batches since 2025-06-18, and those of
+2025-03-26 are refused: one HTTP request with a thousand calls would count as one.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from msgspec import Struct
+from pydantic_core import from_json, to_json
+
+from mcp_notebook.protocol.errors import INVALID_REQUEST, PARSE_ERROR, ProtocolError
+
+RequestId: TypeAlias = int | str
+Params: TypeAlias = Mapping[str, Any]
+_NO_MESSAGE = "This is not a JSON-RPC 2.0 message."
+_BATCH = "Batches are not supported: send one message at a time."
+_ODD_ID = "A request's id is a text or a whole number."
+
+
+class Request(Struct, frozen=True):
+    """A request, which gets one answer."""
+
+    id: RequestId
+    method: str
+    params: Params | None = None
+
+
+class Notification(Struct, frozen=True):
+    """A message that gets no answer."""
+
+    method: str
+    params: Params | None = None
+
+
+class Answer(Struct, frozen=True):
+    """The answer to a request of ours."""
+
+    id: RequestId | None
+    result: Params | None = None
+    """None: it is an error."""
+    error: Params | None = None
+
+
+Message: TypeAlias = Request | Notification | Answer
+
+
+class InvalidMessage(ProtocolError):
+    """A text is not a message.
+
+    Args:
+        code: The error's code.
+        message: The problem.
+        ids: The ids of the requests in it, which wait for an answer; None for an unknown one.
+    """
+
+    def __init__(self, code: int, message: str, ids: Sequence[RequestId | None] = (None,)) -> None:
+        super().__init__(code, message)
+        self.ids = ids
+
+
+def read_message(text: bytes) -> Message:
+    """Return the message in a JSON text.
+
+    Raises:
+        InvalidMessage: It is none.
+    """
+    # 1. It is JSON. Huge integers, deep nesting and lone surrogates are not.
+    try:
+        content = from_json(text)
+    except ValueError as error:
+        raise _refuse_text(text, str(error)) from None
+    # 2. It is one object of version 2.0.
+    if not isinstance(content, dict):
+        message = _BATCH if isinstance(content, list) else _NO_MESSAGE
+        raise InvalidMessage(INVALID_REQUEST, message, _list_ids(content))
+    if content.get("jsonrpc") != "2.0":
+        raise InvalidMessage(INVALID_REQUEST, _NO_MESSAGE, _list_ids(content))
+    # 3. With a method it is a request, or without an id a notification; else it is an answer.
+    if "method" not in content:
+        return _read_answer(content)
+    method, params = content["method"], content.get("params")
+    if not isinstance(method, str) or not (params is None or isinstance(params, dict)):
+        raise InvalidMessage(INVALID_REQUEST, _NO_MESSAGE, _list_ids(content))
+    if "id" not in content:
+        return Notification(method, params)
+    if not is_id(content["id"]):
+        raise InvalidMessage(INVALID_REQUEST, _ODD_ID)
+    return Request(content["id"], method, params)
+
+
+def is_id(value: Any) -> bool:
+    """Return whether a value can be a request's id."""
+    return isinstance(value, int | str) and not isinstance(value, bool)
+
+
+def _read_answer(content: dict[str, Any]) -> Answer:
+    answer_id, result, error = content.get("id"), content.get("result"), content.get("error")
+    if is_id(answer_id) and isinstance(result, dict):
+        return Answer(answer_id, result)
+    if (
+        (answer_id is None or is_id(answer_id))
+        and isinstance(error, dict)
+        and type(error.get("code")) is int
+        and isinstance(error.get("message"), str)
+    ):
+        return Answer(answer_id, error=error)
+    raise InvalidMessage(INVALID_REQUEST, _NO_MESSAGE, _list_ids(content))
+
+
+def _refuse_text(text: bytes, problem: str) -> InvalidMessage:
+    """Return the error for a text that is not JSON, or no JSON that we read."""
+    try:
+        content = json.loads(text.decode("utf-8", "replace"))  # allows lone surrogates
+    except (ValueError, RecursionError):
+        content = None
+    return InvalidMessage(PARSE_ERROR, f"{problem}.", _list_ids(content))
+
+
+def _list_ids(content: Any) -> list[RequestId | None]:
+    """Return the ids of the requests in a refused message; None for one without a usable id."""
+    items = content if isinstance(content, list) else [content]
+    requests = [item for item in items if isinstance(item, dict) and "method" in item]
+    return [_find_id(request) for request in requests] or [None]
+
+
+def _find_id(request: dict[str, Any]) -> RequestId | None:
+    request_id = request.get("id")
+    if isinstance(request_id, str):
+        return request_id if request_id.isprintable() else None  # rejects lone surrogates
+    return request_id if type(request_id) is int else None
+
+
+def coerce_id(request_id: RequestId) -> RequestId:
+    """Return an id as ids are compared: "7" equals 7, as clients may send back either."""
+    if isinstance(request_id, str) and request_id.removeprefix("-").isdecimal():
+        try:
+            return int(request_id)
+        except ValueError:  # too many digits
+            pass
+    return request_id
+
+
+def write_request(request_id: RequestId, method: str, params: Params) -> bytes:
+    """Return a request as JSON."""
+    message = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
+    return to_json(message, inf_nan_mode="null")
+
+
+def write_notification(method: str, params: Params | None = None) -> bytes:
+    """Return a notification as JSON."""
+    message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
+    message |= {} if params is None else {"params": params}
+    return to_json(message, inf_nan_mode="null")

@@ -1,0 +1,210 @@
+"""The requests and notifications of clients: which version has them, and their parameters.
+
+Pure. `METHODS` is the table of requests. Parameters are checked before anything is looked up, so
+that a malformed request gets the same answer whatever there is. A member that is not here is
+ignored, as MCP wants it. The schema:
+https://modelcontextprotocol.io/specification/2026-07-28/schema
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Struct, field
+
+from mcp_notebook.protocol.errors import INVALID_PARAMS, METHOD_NOT_FOUND, ProtocolError
+from mcp_notebook.protocol.versions import HANDSHAKE_VERSIONS
+
+LogLevel: TypeAlias = Literal[
+    "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"
+]
+INITIALIZE, PING, DISCOVER, LISTEN = (
+    "initialize",
+    "ping",
+    "server/discover",
+    "subscriptions/listen",
+)
+CALL, LIST_TOOLS = "tools/call", "tools/list"
+INITIALIZED, CANCELLED = "notifications/initialized", "notifications/cancelled"
+
+
+class Parameters(Struct, frozen=True, rename="camel"):
+    """The parameters of a request."""
+
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
+
+
+class ListParameters(Parameters, frozen=True):
+    """Of a request for a page of a list."""
+
+    cursor: str | None = None
+    """From the previous page; None for the first page."""
+
+
+class _Answered(Parameters, frozen=True):
+    """Of a request that may be repeated with answers of the user (2026-07-28)."""
+
+    input_responses: dict[str, Any] | None = None
+    request_state: str | None = None
+
+
+class CallParameters(_Answered, frozen=True, kw_only=True):
+    """Of ``tools/call``."""
+
+    name: str
+    arguments: dict[str, Any] | None = None
+
+
+class PromptParameters(_Answered, frozen=True, kw_only=True):
+    """Of ``prompts/get``."""
+
+    name: str
+    arguments: dict[str, str] | None = None
+
+
+class ReadParameters(_Answered, frozen=True, kw_only=True):
+    """Of ``resources/read``."""
+
+    uri: str
+
+
+class UriParameters(ListParameters, frozen=True, kw_only=True):
+    """Of a request about one URI."""
+
+    uri: str
+
+
+class PromptReference(Struct, frozen=True, tag_field="type", tag="ref/prompt"):
+    """The prompt whose argument is completed."""
+
+    name: str
+
+
+class TemplateReference(Struct, frozen=True, tag_field="type", tag="ref/resource"):
+    """The resource template whose variable is completed."""
+
+    uri: str
+
+
+class Argument(Struct, frozen=True):
+    """What a user has typed."""
+
+    name: str
+    value: str
+
+
+class CompletionContext(Struct, frozen=True):
+    """What is known of the other arguments."""
+
+    arguments: dict[str, str] | None = None
+
+
+class CompleteParameters(Parameters, frozen=True, kw_only=True):
+    """Of ``completion/complete``."""
+
+    ref: PromptReference | TemplateReference
+    argument: Argument
+    context: CompletionContext | None = None
+
+
+class LevelParameters(Parameters, frozen=True, kw_only=True):
+    """Of ``logging/setLevel``."""
+
+    level: LogLevel
+
+
+class InitializeParameters(Parameters, frozen=True, kw_only=True):
+    """Of ``initialize``."""
+
+    protocol_version: str
+    capabilities: dict[str, Any]
+    client_info: dict[str, Any]
+
+
+class Subscriptions(Struct, frozen=True, rename="camel"):
+    """What a stream is to tell of."""
+
+    tools_list_changed: bool | None = None
+    prompts_list_changed: bool | None = None
+    resources_list_changed: bool | None = None
+    resource_subscriptions: list[str] | None = None
+
+
+class ListenParameters(Parameters, frozen=True, kw_only=True):
+    """Of ``subscriptions/listen``."""
+
+    notifications: Subscriptions
+
+
+class TaskParameters(Parameters, frozen=True, kw_only=True):
+    """Of ``tasks/get`` and ``tasks/cancel``."""
+
+    task_id: str
+
+
+class UpdateParameters(TaskParameters, frozen=True, kw_only=True):
+    """Of ``tasks/update``."""
+
+    input_responses: dict[str, Any]
+
+
+class Method(Struct, frozen=True):
+    """A kind of request."""
+
+    parameters: type[Parameters]
+    era: Literal["handshake", "modern", "both"] = "both"
+    """The versions that have it."""
+
+
+METHODS: Mapping[str, Method] = {
+    INITIALIZE: Method(InitializeParameters, "handshake"),
+    PING: Method(Parameters, "handshake"),
+    DISCOVER: Method(Parameters, "modern"),
+    LIST_TOOLS: Method(ListParameters),
+    CALL: Method(CallParameters),
+    "prompts/list": Method(ListParameters),
+    "prompts/get": Method(PromptParameters),
+    "resources/list": Method(ListParameters),
+    "resources/templates/list": Method(ListParameters),
+    "resources/read": Method(ReadParameters),
+    "resources/subscribe": Method(UriParameters, "handshake"),
+    "resources/unsubscribe": Method(UriParameters, "handshake"),
+    "completion/complete": Method(CompleteParameters),
+    "logging/setLevel": Method(LevelParameters, "handshake"),
+    LISTEN: Method(ListenParameters, "modern"),
+    # https://github.com/modelcontextprotocol/ext-tasks
+    "tasks/get": Method(TaskParameters, "modern"),
+    "tasks/update": Method(UpdateParameters, "modern"),
+    "tasks/cancel": Method(TaskParameters, "modern"),
+    # https://github.com/modelcontextprotocol/ext-skills
+    "skills/list": Method(ListParameters),
+    "skills/get": Method(UriParameters),
+    "resources/directory/read": Method(UriParameters),
+}
+"""The requests that a client may send, by method."""
+
+
+def read_parameters(method: str, version: str, params: Mapping[str, Any] | None) -> Parameters:
+    """Return the parameters of a request.
+
+    Args:
+        method: Its method.
+        version: The version of MCP that it is in.
+        params: As the client sent them.
+
+    Raises:
+        ProtocolError: The version has no such method, or its parameters are other ones.
+    """
+    known = METHODS.get(method)
+    era = "handshake" if version in HANDSHAKE_VERSIONS else "modern"
+    if known is None or known.era not in (era, "both"):
+        raise ProtocolError(METHOD_NOT_FOUND, "Method not found", method)
+    try:
+        parameters = msgspec.convert({} if params is None else params, known.parameters)
+    except msgspec.ValidationError as error:
+        raise ProtocolError(INVALID_PARAMS, f"Invalid request parameters: {error}.") from None
+    token = (parameters.meta or {}).get("progressToken")
+    if token is not None and (not isinstance(token, int | str) or isinstance(token, bool)):
+        message = "Invalid request parameters: `progressToken` is a text or a whole number."
+        raise ProtocolError(INVALID_PARAMS, message)
+    return parameters
