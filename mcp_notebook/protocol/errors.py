@@ -1,8 +1,8 @@
 """The errors of JSON-RPC and MCP, and the statuses of HTTP answers that have them.
 
-Pure. Raised by everything that answers requests. Codes from -32700 to -32600 are JSON-RPC's
-(https://www.jsonrpc.org/specification#error_object); those of MCP are in its schema of 2026-07-28
-and on the page of its HTTP transport.
+Pure. Raised by everything that answers requests. JSON-RPC's codes:
+https://www.jsonrpc.org/specification#error_object; MCP's:
+https://modelcontextprotocol.io/specification/2026-07-28/basic
 """
 
 from collections.abc import Mapping
@@ -12,16 +12,18 @@ from pydantic_core import to_json
 
 from mcp_notebook.errors import McpNotebookError
 
+# JSON-RPC 2.0, 5.1 "Error object"
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
-CONNECTION_CLOSED = -32000
-"""Of ours: the bridge ends before it has answered."""
-HEADER_MISMATCH = -32020
+# MCP 2026-07-28, "Error Codes" of the base protocol
+HEADER_MISMATCH = -32020  # and "Server Validation" of Streamable HTTP
 MISSING_REQUIRED_CLIENT_CAPABILITY = -32021
 UNSUPPORTED_PROTOCOL_VERSION = -32022
+CONNECTION_CLOSED = -32000
+"""Of ours: the bridge ends before it has answered."""
 REQUEST_CANCELLED = -32800
 """Of the language server protocol: a client up to 2025-11-25 that cancels its request over HTTP
 needs an answer, which ends the response."""

@@ -8,6 +8,7 @@ import nbformat
 import pytest
 from clients import TOKEN, http_bridge
 from forked_command import list_words
+from judging_proxy import judging
 from kinds import CELLS, ORDERS, REPORT, SKILL
 from live import kernel_env, live_kernel
 from npm import LIMIT
@@ -38,8 +39,8 @@ def notebook(module_home):
 @pytest.fixture(scope="module")
 def url(notebook):
     """The address of a bridge to the demo notebook."""
-    with http_bridge(notebook.home) as served:
-        yield served.url
+    with http_bridge(notebook.home) as served, judging(served.url) as url:
+        yield url
 
 
 @pytest.fixture(params=["legacy", "modern"])

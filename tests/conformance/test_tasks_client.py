@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from clients import TOKEN, http_bridge
+from judging_proxy import judging
 from live import TIMEOUT
 from npm import LIMIT
 
@@ -51,8 +52,9 @@ def url(shared_kernel):
     """The address of a bridge whose calls become tasks soon."""
     shared_kernel.ok(TOOLS)
     shared_kernel.ok(LONG)
-    with http_bridge(shared_kernel.home, env={"MCP_NOTEBOOK_TASK_AFTER": "0.3"}) as served:
-        yield served.url
+    env = {"MCP_NOTEBOOK_TASK_AFTER": "0.3"}
+    with http_bridge(shared_kernel.home, env=env) as served, judging(served.url) as url:
+        yield url
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from clients import TOKEN, http_bridge, tool_kernel
+from judging_proxy import judging
 from kinds import CELLS, ORDERS, REPORT, SKILL
 from live import TIMEOUT
 from npm import LIMIT
@@ -23,8 +24,8 @@ def notebook(module_home):
 
 @pytest.fixture(scope="module")
 def url(notebook):
-    with http_bridge(notebook.home) as served:
-        yield served.url
+    with http_bridge(notebook.home) as served, judging(served.url) as url:
+        yield url
 
 
 @pytest.mark.parametrize(

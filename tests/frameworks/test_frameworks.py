@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from bridges import TOKEN, http_bridge
 from frameworks import FRAMEWORKS, LIMIT, ROWS, CannotInstall, bring_in
+from judging_proxy import judging
 from live import live_kernel
 from model_apis import ChatApi, ResponsesApi
 from stand_in import PATIENCE, stand_in
@@ -82,9 +83,9 @@ class Conversation:
                 self.sales.ok(code)
             for code in (LOAD, STOCK):
                 self.stock.ok(code)
-            bridge = enter(http_bridge(self.home))
+            url = enter(judging(enter(http_bridge(self.home)).url))
             self.model = enter(stand_in(_api(self.name)))
-            process = self._start(python, bridge.url)
+            process = self._start(python, url)
             self._stack.callback(end, process)
             self.model.watch(process, self.home / "said")
             self._stack = self._stack.pop_all()

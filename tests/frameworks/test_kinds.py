@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from bridges import TOKEN, http_bridge
 from frameworks import FRAMEWORKS, LIMIT, CannotInstall, bring_in
+from judging_proxy import judging
 from kinds import CELLS, LOOK, ORDERS, REPORT, SKILL
 from live import live_kernel
 from talks import LOAD, yes
@@ -30,8 +31,8 @@ def url(module_home):
     with live_kernel(module_home, notebook=str(module_home / "kinds.ipynb")) as kernel:
         for cell in (LOAD, *CELLS, LOOK):
             kernel.ok(cell)
-        with http_bridge(module_home) as bridge:
-            yield bridge.url
+        with http_bridge(module_home) as bridge, judging(bridge.url) as url:
+            yield url
 
 
 @pytest.fixture(scope="module", params=SEEN)
