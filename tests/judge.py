@@ -1,6 +1,6 @@
-"""Every message that the official client gets from us in a test is one of MCP's, by its own types.
+"""Validates every message that the official client receives in a test, with MCP's official types.
 
-The official types are the judge: `judged` stands between the client and its transport, and compares
+`judged` stands between the client and its transport, and compares
 each result, notification and request of ours with the version of MCP that the session has. A
 message that is not one fails the test, whatever the client makes of it.
 """

@@ -164,8 +164,8 @@ class LiveKernel:
 
 def kernel_env(home: Path) -> dict[str, str]:
     """Return the environment that keeps a process of a test within its own home folder."""
-    ours = ("MCP_NOTEBOOK", "OTEL_")
-    env = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    given = os.environ.items()
+    env = {name: value for name, value in given if not name.startswith("MCP_NOTEBOOK")}
     return env | {
         "HOME": str(home),
         "IPYTHONDIR": str(home / ".ipython"),

@@ -58,7 +58,7 @@ def test_an_unknown_name_is_an_attribute_error():
 
 
 def test_importing_the_package_loads_nothing_heavy():
-    heavy = ["IPython", "ipykernel", "mcp", "pydantic", "starlette", "uvicorn", "rich", "typer"]
+    heavy = ["IPython", "ipykernel", "pydantic", "uvicorn", "rich", "typer"]
     code = f"import sys, mcp_notebook; print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -1,4 +1,4 @@
-"""HTTP as ASGI has it: the types of applications, the reading of headers, and short responses.
+"""ASGI types, header lookups, and short responses.
 
 Runs on the bridge's event loop; pure. uvicorn calls the outermost application
 (https://asgi.readthedocs.io/en/latest/specs/www.html).

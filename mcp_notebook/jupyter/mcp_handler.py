@@ -22,7 +22,7 @@ from mcp_notebook.jupyter.authorized_handler import AuthorizedHandler
 from mcp_notebook.jupyter.bridge_connections import BridgeLost, Field
 from mcp_notebook.jupyter.bridge_process import SETTINGS_KEY, BridgeProcess
 
-_REQUEST_HEADERS = {"accept", "content-type", "last-event-id", "user-agent"}
+_REQUEST_HEADERS = {"accept", "content-type", "user-agent"}
 """The relayed headers of a request, besides MCP's. The bridge must not get the server's token."""
 _OWN_HEADERS = {"connection", "date", "keep-alive", "server", "transfer-encoding"}
 """Headers of the connection to the bridge, which are not relayed."""

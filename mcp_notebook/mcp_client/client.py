@@ -18,7 +18,7 @@ from mcp_notebook.protocol.versions import (
 )
 
 _MAX_PAGES = 1_000
-"""Pages of a list that are read."""
+"""Maximum pages read of a list."""
 
 
 class Transport(Protocol):
@@ -28,7 +28,7 @@ class Transport(Protocol):
         """Send a request, and return the message that answers it.
 
         Raises:
-            ProtocolError: The connection has ended, or the answer is none.
+            ProtocolError: The connection has ended, or the reply is invalid.
             OSError: The server cannot be reached.
         """
 

@@ -86,13 +86,15 @@ async def _read_answer(response: httpx2.Response, request_id: int) -> Mapping[st
     """Return the message that answers a request.
 
     Raises:
-        ProtocolError: There is none.
+        ProtocolError: The response has no answer to the request.
     """
     if not response.headers.get("content-type", "").startswith(_EVENTS):
         answer = _read_message(await response.aread())
         if answer is not None:
             return answer
-        raise ProtocolError(INTERNAL_ERROR, f"HTTP {response.status_code} without a message.")
+        raise ProtocolError(
+            INTERNAL_ERROR, f"HTTP {response.status_code}: the body is not a JSON-RPC message."
+        )
     async for line in response.aiter_lines():
         message = _read_message(line[5:].encode()) if line.startswith("data:") else None
         if message is not None and message.get("id") == request_id and "method" not in message:

@@ -31,14 +31,15 @@ _INHERITED = (
 )
 """The variables that desktop clients pass on to a server."""
 _END_LIMIT = 2.0
-"""Seconds that a process has to end by itself, and again after it was told to."""
+"""Seconds to wait for the process to exit, after closing stdin and after each signal."""
 _MAX_LINE = 2**26
+_KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
 _CLOSED = ProtocolError(CONNECTION_CLOSED, "Connection closed")
 _GONE = (
     *(anyio.EndOfStream, anyio.IncompleteRead, anyio.ClosedResourceError),
     *(anyio.BrokenResourceError, anyio.DelimiterNotFound, OSError),
 )
-"""What reading and writing raise when the process is gone, or writes no lines."""
+"""Raised by reads and writes when the process is gone, or a line is too long."""
 
 
 @asynccontextmanager
@@ -51,7 +52,7 @@ async def open_command(
         words: The command and its arguments.
         env: Its variables besides those that desktop clients pass on.
         folder: Its working directory.
-        errors: Takes what it writes to stderr.
+        errors: File for its stderr.
 
     Raises:
         OSError: It cannot be started.
@@ -79,7 +80,7 @@ class _StdioTransport:
         self._lines = BufferedByteReceiveStream(process.stdout)
 
     async def ask(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Send a request, and return the message that answers it; refuse all of the server's."""
+        """Send a request, and return its answer; refuse the server's own requests."""
         await self.notify(message)
         while True:
             try:
@@ -112,13 +113,14 @@ async def _end(process: anyio.abc.Process) -> None:
     with suppress(*_GONE):
         assert process.stdin is not None
         await process.stdin.aclose()
-    for number in (None, signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
+    for number in (None, signal.SIGTERM, _KILL):
         if number is not None:
             _send_signal(process.pid, tree, number)
         with anyio.move_on_after(_END_LIMIT):
             while process.returncode is None:  # noqa: ASYNC110 - `wait` waits for the pipes, too
                 await anyio.sleep(0.01)
             break
+    _send_signal(process.pid, tree, _KILL)  # what it started, and left behind
     with suppress(*_GONE):
         await process.aclose()
 

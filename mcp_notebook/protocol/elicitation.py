@@ -54,7 +54,7 @@ class InputRequired(Struct, frozen=True):
 
 
 def read_elicit_result(value: Any) -> ElicitResult | None:
-    """Return a user's answer; None if the value is none."""
+    """Return the user's answer, or None if the value is not a valid one."""
     try:
         return convert(value, ElicitResult)
     except ValidationError:

@@ -23,7 +23,7 @@ HEADER_MISMATCH = -32020  # and "Server Validation" of Streamable HTTP
 MISSING_REQUIRED_CLIENT_CAPABILITY = -32021
 UNSUPPORTED_PROTOCOL_VERSION = -32022
 CONNECTION_CLOSED = -32000
-"""Of ours: the bridge ends before it has answered."""
+"""Our own code: the bridge stopped, or the connection closed, before the answer."""
 REQUEST_CANCELLED = -32800
 """Of the language server protocol: a client up to 2025-11-25 that cancels its request over HTTP
 needs an answer, which ends the response."""
@@ -33,7 +33,7 @@ HTTP_STATUSES: Mapping[int, int] = {
     UNSUPPORTED_PROTOCOL_VERSION: 400,
     METHOD_NOT_FOUND: 404,
 }
-"""The HTTP status of an answer by its error code, since 2026-07-28; that of others is 200."""
+"""HTTP status by error code, since 2026-07-28; 200 for all other codes."""
 
 
 class ProtocolError(McpNotebookError):

@@ -46,7 +46,7 @@ def decode_value(value: str | None) -> str | None:
         return value
     try:
         data = base64.b64decode(encoded[1], validate=True)
-        # Only one base64 of a text is accepted, so that nobody reads another from the same header.
+        # Only canonical base64 is accepted, so that no proxy decodes the header to another text.
         return data.decode() if base64.b64encode(data).decode() == encoded[1] else None
     except ValueError:  # not base64, not ASCII, or not UTF-8
         return None
@@ -87,10 +87,10 @@ def check_headers(
     ):
         if headers.get(name) is None or headers[name] != value:
             what = "protocol version" if name == VERSION_HEADER else "method"
-            message = f"The header {name} must be the {what} in the request's body."
+            message = f"The header {name} must equal the {what} in the request's body."
             raise ProtocolError(HEADER_MISMATCH, message)
     key = NAMES.get(method)
     value = None if key is None else params.get(key)
     if value is not None and decode_value(headers.get(NAME_HEADER)) != value:
-        message = f"The header {NAME_HEADER} must be the {key!r} in the request's body."
+        message = f"The header {NAME_HEADER} must equal the {key!r} in the request's body."
         raise ProtocolError(HEADER_MISMATCH, message)

@@ -17,7 +17,7 @@ RequestId: TypeAlias = int | str
 Params: TypeAlias = Mapping[str, Any]
 _NO_MESSAGE = "This is not a JSON-RPC 2.0 message."
 _BATCH = "Batches are not supported: send one message at a time."
-_ODD_ID = "A request's id is a text or a whole number."
+_ODD_ID = "A request's id must be a string or an integer."
 
 
 class Request(Struct, frozen=True):
@@ -65,7 +65,7 @@ def read_message(text: bytes) -> Message:
     """Return the message in a JSON text.
 
     Raises:
-        InvalidMessage: It is none.
+        InvalidMessage: The text is not one valid message.
     """
     # 1. It is JSON. Huge integers, deep nesting and lone surrogates are not.
     try:
@@ -134,7 +134,7 @@ def _find_id(request: dict[str, Any]) -> RequestId | None:
 
 
 def coerce_id(request_id: RequestId) -> RequestId:
-    """Return an id as ids are compared: "7" equals 7, as clients may send back either."""
+    """Normalize an id for comparison: some clients send 7 back as "7"."""
     if isinstance(request_id, str) and request_id.removeprefix("-").isdecimal():
         try:
             return int(request_id)

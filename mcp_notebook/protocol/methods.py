@@ -1,8 +1,8 @@
 """The requests and notifications of clients: which version has them, and their parameters.
 
 Pure. `METHODS` is the table of requests. Parameters are checked before anything is looked up, so
-that a malformed request gets the same answer whatever there is. A member that is not here is
-ignored, as MCP wants it. The schema:
+the error for a malformed request reveals nothing. Unknown members are ignored, as MCP requires. The
+schema:
 https://modelcontextprotocol.io/specification/2026-07-28/schema
 """
 
@@ -35,41 +35,41 @@ class Parameters(Struct, frozen=True, rename="camel"):
 
 
 class ListParameters(Parameters, frozen=True):
-    """Of a request for a page of a list."""
+    """Parameters of a request for a page of a list."""
 
     cursor: str | None = None
     """From the previous page; None for the first page."""
 
 
 class _Answered(Parameters, frozen=True):
-    """Of a request that may be repeated with answers of the user (2026-07-28)."""
+    """Parameters of a request that may be repeated with answers of the user (2026-07-28)."""
 
     input_responses: dict[str, Any] | None = None
     request_state: str | None = None
 
 
 class CallParameters(_Answered, frozen=True, kw_only=True):
-    """Of ``tools/call``."""
+    """Parameters of ``tools/call``."""
 
     name: str
     arguments: dict[str, Any] | None = None
 
 
 class PromptParameters(_Answered, frozen=True, kw_only=True):
-    """Of ``prompts/get``."""
+    """Parameters of ``prompts/get``."""
 
     name: str
     arguments: dict[str, str] | None = None
 
 
 class ReadParameters(_Answered, frozen=True, kw_only=True):
-    """Of ``resources/read``."""
+    """Parameters of ``resources/read``."""
 
     uri: str
 
 
 class UriParameters(ListParameters, frozen=True, kw_only=True):
-    """Of a request about one URI."""
+    """Parameters of a request about one URI."""
 
     uri: str
 
@@ -94,13 +94,13 @@ class Argument(Struct, frozen=True):
 
 
 class CompletionContext(Struct, frozen=True):
-    """What is known of the other arguments."""
+    """The arguments that already have values."""
 
     arguments: dict[str, str] | None = None
 
 
 class CompleteParameters(Parameters, frozen=True, kw_only=True):
-    """Of ``completion/complete``."""
+    """Parameters of ``completion/complete``."""
 
     ref: PromptReference | TemplateReference
     argument: Argument
@@ -108,13 +108,13 @@ class CompleteParameters(Parameters, frozen=True, kw_only=True):
 
 
 class LevelParameters(Parameters, frozen=True, kw_only=True):
-    """Of ``logging/setLevel``."""
+    """Parameters of ``logging/setLevel``."""
 
     level: LogLevel
 
 
 class InitializeParameters(Parameters, frozen=True, kw_only=True):
-    """Of ``initialize``."""
+    """Parameters of ``initialize``."""
 
     protocol_version: str
     capabilities: dict[str, Any]
@@ -122,7 +122,7 @@ class InitializeParameters(Parameters, frozen=True, kw_only=True):
 
 
 class Subscriptions(Struct, frozen=True, rename="camel"):
-    """What a stream is to tell of."""
+    """The changes that a stream reports."""
 
     tools_list_changed: bool | None = None
     prompts_list_changed: bool | None = None
@@ -131,19 +131,19 @@ class Subscriptions(Struct, frozen=True, rename="camel"):
 
 
 class ListenParameters(Parameters, frozen=True, kw_only=True):
-    """Of ``subscriptions/listen``."""
+    """Parameters of ``subscriptions/listen``."""
 
     notifications: Subscriptions
 
 
 class TaskParameters(Parameters, frozen=True, kw_only=True):
-    """Of ``tasks/get`` and ``tasks/cancel``."""
+    """Parameters of ``tasks/get`` and ``tasks/cancel``."""
 
     task_id: str
 
 
 class UpdateParameters(TaskParameters, frozen=True, kw_only=True):
-    """Of ``tasks/update``."""
+    """Parameters of ``tasks/update``."""
 
     input_responses: dict[str, Any]
 
@@ -193,7 +193,7 @@ def read_parameters(method: str, version: str, params: Mapping[str, Any] | None)
         params: As the client sent them.
 
     Raises:
-        ProtocolError: The version has no such method, or its parameters are other ones.
+        ProtocolError: The version has no such method, or the parameters are invalid.
     """
     known = METHODS.get(method)
     era = "handshake" if version in HANDSHAKE_VERSIONS else "modern"
@@ -205,6 +205,6 @@ def read_parameters(method: str, version: str, params: Mapping[str, Any] | None)
         raise ProtocolError(INVALID_PARAMS, f"Invalid request parameters: {error}.") from None
     token = (parameters.meta or {}).get("progressToken")
     if token is not None and (not isinstance(token, int | str) or isinstance(token, bool)):
-        message = "Invalid request parameters: `progressToken` is a text or a whole number."
+        message = "Invalid request parameters: `progressToken` must be a string or an integer."
         raise ProtocolError(INVALID_PARAMS, message)
     return parameters

@@ -113,8 +113,8 @@ def check_parameter_headers(
 def walk_positions(root: Any) -> Iterator[tuple[tuple[str, ...] | None, Mapping[str, Any]]]:
     """Yield each schema within a schema, with its chain of properties from the root.
 
-    The chain is None where something else than ``properties`` leads there. References are not
-    followed, and no recursion is used: a schema may be as deep as it likes.
+    The chain is None below any keyword other than ``properties``. References are not followed. A
+    stack replaces recursion, so depth is not limited.
     """
     stack: list[tuple[tuple[str, ...] | None, Any]] = [((), root)]
     while stack:

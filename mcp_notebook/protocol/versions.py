@@ -9,7 +9,7 @@ from typing import Final
 HANDSHAKE_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 """The versions with a handshake and sessions."""
 MODERN_VERSIONS: Final = ("2026-07-28",)
-"""The versions without."""
+"""The versions without a handshake."""
 VERSIONS: Final = (*HANDSHAKE_VERSIONS, *MODERN_VERSIONS)
 """The supported versions, the oldest first."""
 LATEST_HANDSHAKE: Final = HANDSHAKE_VERSIONS[-1]

@@ -28,7 +28,7 @@ import sys
 
 def note(event, arguments):
     if event == "subprocess.Popen" and "headless_launcher" in str(arguments):
-        large = {"IPython.core", "mcp", "nbclient", "nbformat", "pydantic", "starlette"}
+        large = {"IPython.core", "nbclient", "nbformat", "pydantic"}
         print("The kernel starts after", sorted(large & sys.modules.keys()), file=sys.stderr)
 
 sys.addaudithook(note)

@@ -13,7 +13,7 @@ Face:
 
 Threads: everything runs on the bridge's event loop; tokens are read before it starts.
 
-A transport finds out who the caller is; `calls` and `lists` ask here what that caller may do. A
+A transport finds out who the caller is; `calls` and `listing` ask here what that caller may do. A
 tool that a caller may not call does not exist for that caller: it is neither listed nor suggested.
 `telemetry` writes the audit log.
 """

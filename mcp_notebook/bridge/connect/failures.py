@@ -22,7 +22,6 @@ from mcp_notebook.errors import (
     Unreachable,
 )
 
-_CALL_AGAIN = "Whether it ran is not known: call it again only if that does no harm."
 _ENDED = (302, 401, 403, 404, 424)
 _SOON = (502, 503, 504)
 

@@ -1,6 +1,6 @@
 """MCP's server: connects the rooms below, and answers the requests of all transports.
 
-Face: `server.NotebookServer`, whose ``requests`` answers each request in one way (`requests`);
+Face: `server.NotebookServer`, whose ``requests`` answers all requests (`requests`);
 `declaration`, the server's description of itself.
 
 Threads: everything runs on the bridge's event loop, except the encoding of large resources.

@@ -1,7 +1,7 @@
-"""The one way of a request to its answer: its method's handler, and the JSON around the result.
+"""Answers requests: calls the method's handler, and writes its result as JSON.
 
-Runs on the bridge's event loop, for all transports. `Requests` has the table of handlers; the
-transports know how a message comes and goes, and `protocol` what it may be. The steps:
+Runs on the bridge's event loop, for all transports. `Requests` has the table of handlers;
+transports carry messages, and `protocol` defines them. The steps:
 
 1. The parameters are read, before anything is looked up.
 2. The handler of the method makes the result: `server`'s parts do the work.
@@ -70,8 +70,8 @@ from mcp_notebook.protocol.versions import MODERN_VERSIONS, SERVER_INFO_KEY
 logger = logging.getLogger(__name__)
 
 _PIECE = 3 * 2**16
-"""Bytes that are encoded at a time; a multiple of three, so that the pieces can be joined. New
-memory for all of a picture would take as long as to encode it."""
+"""Bytes that are encoded at a time; a multiple of three, so that the pieces can be joined. Allocating
+a buffer for a whole picture would take as long as encoding it."""
 _UNCACHED = {"ttlMs": 0, "cacheScope": "private"}
 _CACHEABLE = (*LIST_METHODS, DISCOVER, "resources/read")
 """Methods whose results say since 2026-07-28 how long clients may keep them: not at all."""
@@ -121,7 +121,7 @@ class Answer:
 
 
 def write_error(request_id: RequestId | None, error: ProtocolError) -> Answer:
-    """Return an error as the answer to a request, whatever its text is."""
+    """Return the answer for an error, with lone surrogates in its text replaced."""
     written = ProtocolError(error.code, replace_surrogates(error.message), error.data)
     return Answer([written.write_answer(request_id)], error.code)
 
@@ -279,7 +279,7 @@ class Requests:
 
 
 def _get_form(answer: Any) -> Any:
-    """Return an answer as JSON: what was made of a result, or a question or a task in its place."""
+    """Return the JSON of an answer: a result, a question or a task."""
     return answer.form if isinstance(answer, InputRequired) else answer
 
 

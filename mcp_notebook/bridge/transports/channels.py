@@ -1,4 +1,4 @@
-"""What a transport does for each request: messages to its client, and the beginning of a session.
+"""Shared by the transports: messages to a request's client, and the start of a session.
 
 Runs on the bridge's event loop, for all transports.
 """
@@ -53,7 +53,7 @@ class RequestChannel:
             raise ProtocolError(INVALID_REQUEST, "The client cannot be asked.")
         answer = read_elicit_result(await self._session.ask(ELICIT, form.params, self._send))
         if answer is None:
-            raise ProtocolError(INVALID_PARAMS, "Its answer is not an elicitation result.")
+            raise ProtocolError(INVALID_PARAMS, "The client's answer is not an elicitation result.")
         return answer
 
     async def send_progress(

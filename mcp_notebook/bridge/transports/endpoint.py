@@ -77,7 +77,7 @@ class Endpoint:
     Args:
         server: The server.
         limits: The limits of its requests and sessions.
-        **sessions: The keywords of `Sessions`.
+        **sessions: Passed to `Sessions`.
     """
 
     def __init__(self, server: NotebookServer, limits: Limits, **sessions: Any) -> None:
@@ -148,18 +148,17 @@ class Endpoint:
                 await Response(status=202)(scope, receive, send)
                 return
             if isinstance(message, messages.Answer):
-                raise _refuse(400, "A client sends no answers since 2026-07-28.")
+                raise _refuse(400, "Since 2026-07-28, clients must not send responses.")
             # 3. It describes its client, and its headers repeat parts of it.
-            headers = read_headers(scope)
             try:
-                profile = self._check(message, scope, headers)
+                profile = self._check(message, scope)
             except ProtocolError as error:
                 status = HTTP_STATUSES.get(error.code, 200)
                 raise _refuse(status, error, message.id) from None
             # 4. It is answered. A client that disconnects cancels it.
             exchange = HttpExchange(receive, send)
             channel = RequestChannel(exchange.send, message.params)
-            request = _make_request(message, profile, scope, headers, channel)
+            request = _make_request(message, profile, scope, channel)
             answer = None
             with exchange:
                 answer = await self._server.requests.answer(message, request)
@@ -167,15 +166,14 @@ class Endpoint:
                 status = HTTP_STATUSES.get(answer.error_code or 0, 200)
                 await exchange.answer(answer.pieces, status)
 
-    def _check(
-        self, message: messages.Request, scope: Scope, headers: Mapping[str, str]
-    ) -> ClientProfile:
+    def _check(self, message: messages.Request, scope: Scope) -> ClientProfile:
         """Return the profile of a request's client.
 
         Raises:
             ProtocolError: The request does not describe its client, or its headers differ from it.
         """
         fields, params = scope["headers"], message.params or {}
+        headers = read_headers(scope)
         if is_described(params):  # else `read_envelope` says what is missing
             check_headers(fields, headers, message.method, params)
         profile = read_envelope(params)
@@ -192,7 +190,7 @@ class Endpoint:
     # -- up to 2025-11-25 --------------------------------------------------------------------------
 
     async def _take_handshake(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # 1. It belongs to a session of its caller, or opens one: then it is short.
+        # 1. It belongs to a session of its caller, or opens one with a short `initialize`.
         if read_header(scope, SESSION_HEADER) is None:
             await self._open_session(scope, receive, send)
             return
@@ -272,7 +270,7 @@ class Endpoint:
         send: Send,
     ) -> None:
         """Answer a request of a session, even if its client disconnects."""
-        client, headers = session.client, read_headers(scope)
+        client = session.client
         exchange = HttpExchange(receive, send, session.id, outlasts=True)
         channel = RequestChannel(exchange.send, message.params, client)
         answer: Answer | None = None
@@ -280,7 +278,7 @@ class Endpoint:
             try:
                 client.check(message)
                 profile = open_session(client, message)
-                request = _make_request(message, profile, scope, headers, channel)
+                request = _make_request(message, profile, scope, channel)
                 answer = await self._server.requests.answer(message, request)
                 if message.method == INITIALIZE and answer.error_code is None:
                     client.open(profile)
@@ -395,7 +393,7 @@ async def _parse(body: bytes) -> messages.Message:
     """Return the message in a body.
 
     Raises:
-        _Refused: It is none.
+        _Refused: The body is not a valid message.
     """
     try:
         if len(body) < LARGE:
@@ -413,7 +411,6 @@ def _make_request(
     message: messages.Request,
     profile: ClientProfile,
     scope: Scope,
-    headers: Mapping[str, str],
     channel: RequestChannel,
 ) -> ClientRequest:
     meta = (message.params or {}).get("_meta")
@@ -422,7 +419,7 @@ def _make_request(
         id=message.id,
         caller=scope[SCOPE_KEY],
         meta=meta if isinstance(meta, Mapping) else {},
-        headers=headers,
+        is_stdio=False,
         channel=channel,
     )
 

@@ -37,7 +37,7 @@ class HttpSession:
     def __init__(self, caller: Caller) -> None:
         self.id = secrets.token_hex(16)
         self.owner = caller.owns
-        self.client = ClientSession(self._send, self.id)
+        self.client = ClientSession(self._send)
         self.stream: HttpExchange | None = None
         """The open response to a GET, for messages that belong to no request."""
         self.uses = 0
@@ -58,9 +58,9 @@ class Sessions:
     """The sessions of one endpoint; belongs to the event loop.
 
     Args:
-        limits: The sessions of one caller.
-        most: The sessions of all callers together.
-        idle_seconds: When a session expires that has no requests and no open stream.
+        limits: Has the maximum for one caller.
+        most: Maximum sessions of all callers.
+        idle_seconds: Seconds after which a session without requests and streams expires.
     """
 
     def __init__(

@@ -245,7 +245,7 @@ class StdioClient:
     def _find_profile(self, message: messages.Request) -> ClientProfile:
         """Return the profile of a request's client; see the table at the top.
 
-        It is found when the request comes: the next line may be of the session that it opens.
+        Called when the request arrives: the next line may belong to the session that it opens.
 
         Raises:
             ProtocolError: The request is refused, also because there are too many.
@@ -288,8 +288,8 @@ class StdioClient:
                 self._unwanted.add(task)
                 task.cancel()
 
-        # Now, as the next line may cancel it; and until the task has ended, as that ends tasks that
-        # have not begun.
+        # Register now, because the next line may cancel the request, and unregister only when the
+        # task is done, because a task can be cancelled before it starts.
         registration = ExitStack()
         registration.enter_context(self._session.run(message.id, cancel))
 
@@ -328,7 +328,7 @@ class StdioClient:
             id=message.id,
             caller=self._server.default_caller,
             meta=meta if isinstance(meta, Mapping) else {},
-            headers=None,
+            is_stdio=True,
             channel=RequestChannel(self._send, message.params, session),
         )
         return await self._server.requests.answer(message, request)
@@ -377,7 +377,7 @@ class _Incoming:
             self.client.take(message)
 
     def take_quickly(self, line: bytes) -> bool:
-        """Take the message in a line; return False if it is none, or takes long to read."""
+        """Take the message in a line; return False if the line is invalid or large."""
         if len(line) > self._max_quick:
             return False
         try:

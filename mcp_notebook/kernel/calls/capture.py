@@ -59,8 +59,6 @@ class Capture:
         """matplotlib figures that the call has displayed."""
         self.steps = Steps()
         """The steps of the call's tasks."""
-        self.printed_chars = 0
-        """Characters that were printed, including dropped ones."""
         self._reset()
 
     @property
@@ -121,7 +119,6 @@ class Capture:
         if not text:
             return
         self._clear_if_due()
-        self.printed_chars += len(text)
         text = scrub(text, self.secrets)  # before it is cut
         if self._client.report is not None and self._client.sees_progress():
             self._report_line(text)

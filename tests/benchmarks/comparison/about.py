@@ -11,7 +11,7 @@ from typing import Any
 
 from comparison.environments import REQUIREMENTS, versions_of
 
-OURS = ("mcp", "uvicorn", "ipykernel")
+OURS = ("uvicorn", "httptools", "ipykernel")
 
 
 def describe_run(servers: set[str]) -> dict[str, Any]:

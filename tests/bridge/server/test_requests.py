@@ -70,7 +70,7 @@ async def ask(method, params=None, version=LATEST_MODERN, *, request_id=1, **opt
         id=request_id,
         caller=OWNER,
         meta={},
-        headers=None,
+        is_stdio=True,
         channel=None,
     )
     catalog = Catalog()

@@ -1,4 +1,4 @@
-"""An access token whose issuer has said whose it is.
+"""A verified access token: issuer, user, scopes and expiry.
 
 Pure. `signed_tokens` and `hub_tokens` verify tokens; `resource_server` turns them into callers.
 """

@@ -80,7 +80,7 @@ def _check_schema(where: str, schema: Mapping[str, Any], version: str) -> None:
     if schema.get("type") != "object":
         raise ValueError(f"{where}.type: it must be 'object'")
     if not isinstance(schema.get("$schema", ""), str):
-        raise ValueError(f"{where}.$schema: it must be a text")  # noqa: TRY004 - as the others
+        raise ValueError(f"{where}.$schema: it must be a string")  # noqa: TRY004 - as the others
     if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
         raise ValueError(f"{where}.required: it must be a list of names")
     if not isinstance(properties, dict) or (
@@ -113,7 +113,7 @@ def _copy(fields: Mapping[str, Any]) -> dict[str, Any]:
     for item in (fields, *fields.get("arguments", ())):
         for name in _TEXTS:
             if not isinstance(item.get(name, ""), str):
-                raise ValueError(f"{name}: it must be a text")  # noqa: TRY004 - as the others
+                raise ValueError(f"{name}: it must be a string")  # noqa: TRY004 - as the others
     try:
         msgspec.convert(fields.get("icons", ()), list[_Icon])
     except msgspec.ValidationError as error:

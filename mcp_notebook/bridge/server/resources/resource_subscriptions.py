@@ -1,9 +1,9 @@
 """Subscriptions to single resources: who has them, and who is told of a change.
 
 Runs on the bridge's event loop. Clients of the handshake era subscribe by ``resources/subscribe``,
-those of 2026-07-28 by a stream (`notification_streams`). A resource is told to have changed when
-its kernel says so (`messages.ResourcesChanged`), when its declaration has changed, and when it has
-come or gone; once for each burst of changes.
+those of 2026-07-28 by a stream (`notification_streams`). Subscribers are notified when the kernel
+reports a change (`messages.ResourcesChanged`), when the declaration changes, and when the resource
+appears or disappears; once for each burst of changes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Finds the values of a template's variables in a URI: the inverse of RFC 6570's expansion.
 
 Runs on the bridge's event loop; pure. A kernel declares templates with ``{name}``, at most one
-``{+path}``, and at the end ``{?first,second}`` (`kernel.tools.resource_templates`). The steps, none
-of which tries twice, so that a URI of any content takes linear time:
+``{+path}``, and at the end ``{?first,second}`` (`kernel.tools.resource_templates`). The steps
+never backtrack, so matching takes linear time:
 
 1. The query is cut off; it may name the variables behind the ``?``, in any order.
 2. The variables before ``{+path}`` are read from the left, each up to the next literal.
@@ -18,7 +18,7 @@ from functools import lru_cache
 from urllib.parse import unquote, unquote_to_bytes
 
 MAX_MATCHED = 65_536
-"""Characters of a URI that is read."""
+"""Maximum characters of a URI that is matched."""
 _QUERY = re.compile(r"\{\?([^}]*)\}$")
 _VARIABLE = re.compile(r"\{(\+?\w+)\}")
 _ENDS = {False: "/?#&,", True: "?#"}
@@ -35,7 +35,7 @@ def match(template: str, uri: str) -> dict[str, str] | None:
 
 
 def match_any(template: str, uri: str) -> dict[str, str] | None:
-    """Match a URI whatever its values are: even those with which it would not be read."""
+    """Match a URI without checking its values."""
     if len(uri) > MAX_MATCHED:
         return None
     literals, variables, queries = _parse(template)
@@ -47,7 +47,7 @@ def match_any(template: str, uri: str) -> dict[str, str] | None:
 
 
 def find_fault(template: str, uri: str, values: Mapping[str, str]) -> str:
-    """Return why a URI is not read although it has the form of a template; "" if it is."""
+    """Return why a URI that matches is rejected; "" if it is accepted."""
     try:
         unquote_to_bytes(uri).decode()
     except UnicodeError:
@@ -108,7 +108,7 @@ def _match_path(
 def _read_query(query: str, names: Sequence[str]) -> dict[str, str]:
     """Return the values of a query's variables, each the first of its name.
 
-    A name stands in it as it is: if ``%74oken`` were ``token``, it could come before that.
+    Names are compared without decoding: otherwise ``%74oken=`` before ``token=`` would take its place.
     """
     values: dict[str, str] = {}
     for pair in query.split("&"):

@@ -38,7 +38,7 @@ VIEW_EXTENSION = "io.modelcontextprotocol/ui"
 SKILLS_EXTENSION = "io.modelcontextprotocol/skills"
 """Skills (SEP-2640): https://github.com/modelcontextprotocol/ext-skills."""
 LOG_LEVELS: tuple[LogLevel, ...] = get_args(LogLevel)
-"""From the least severe on."""
+"""From least to most severe."""
 MAX_NAME = 200
 """Maximum length of the name or the version of a client's program."""
 CAPABILITIES = ("elicitation", "experimental", "extensions", "roots", "sampling", "tasks")
@@ -48,7 +48,7 @@ _MAX_CACHED = 4_096
 
 
 class _Info(Struct, frozen=True, rename="camel"):
-    """The form of a client's ``clientInfo``, but for what is not read."""
+    """The form of a client's ``clientInfo``; only name and version are used, the rest is checked."""
 
     name: str
     version: str
@@ -63,7 +63,7 @@ class _Elicitation(Struct, frozen=True):
 
 
 class _Capabilities(Struct, frozen=True):
-    """The form of a client's capabilities, but for what is not read."""
+    """The form of a client's capabilities; members that are not listed here are ignored."""
 
     elicitation: _Elicitation | None = None
     experimental: dict[str, dict[str, Any]] | None = None
@@ -164,12 +164,13 @@ def read_envelope(params: Mapping[str, Any] | None) -> ClientProfile:
         raise ProtocolError(INVALID_PARAMS, message)
     version = meta[PROTOCOL_VERSION_KEY]
     if not isinstance(version, str):
-        raise ProtocolError(INVALID_PARAMS, f"{PROTOCOL_VERSION_KEY!r} is a text.")
+        raise ProtocolError(INVALID_PARAMS, f"{PROTOCOL_VERSION_KEY!r} must be a string.")
     if version not in MODERN_VERSIONS:
         raise refuse_version(version)
     level = meta.get(LOG_LEVEL_KEY)
     if level is not None and level not in LOG_LEVELS:
-        raise ProtocolError(INVALID_PARAMS, f"{LOG_LEVEL_KEY!r} is one of {LOG_LEVELS}.")
+        allowed = ", ".join(LOG_LEVELS)
+        raise ProtocolError(INVALID_PARAMS, f"{LOG_LEVEL_KEY!r} must be one of {allowed}.")
     try:
         text = to_json([version, meta.get(CLIENT_INFO_KEY), meta[CLIENT_CAPABILITIES_KEY]])
     except ValueError:  # a lone surrogate

@@ -54,8 +54,8 @@ class ClientRequest:
     """Who makes the request."""
     meta: Mapping[str, Any]
     """The request's ``_meta``, with MCP's own keys."""
-    headers: Mapping[str, str] | None
-    """The headers of the HTTP request; None over stdio."""
+    is_stdio: bool
+    """Whether it came over stdio, and not over HTTP."""
     channel: Channel
     """Sends the client messages before the answer."""
 

@@ -42,6 +42,7 @@ from mcp_notebook.protocol.messages import (
     write_request,
 )
 from mcp_notebook.protocol.methods import CANCELLED, INITIALIZE, METHODS, PING
+from mcp_notebook.protocol.versions import PROTOCOL_VERSION_KEY
 
 SendMessage: TypeAlias = Callable[[bytes], Awaitable[None]]
 """Sends a client a JSON-RPC message."""
@@ -52,7 +53,7 @@ MAX_INITIALIZE = 2**14
 """Maximum size of `initialize` in bytes."""
 TOO_LONG = f"`initialize` can have at most {MAX_INITIALIZE:,} bytes."
 _WITHDRAW_LIMIT = 1.0
-"""Seconds that a client has to take the news that a question is withdrawn."""
+"""Seconds to deliver the withdrawal of a question."""
 
 
 class ClientSession:
@@ -62,17 +63,15 @@ class ClientSession:
 
     Args:
         send: Sends the client messages that belong to no request.
-        session_id: The session's id over HTTP; None over stdio.
     """
 
-    def __init__(self, send: SendMessage, session_id: str | None = None) -> None:
-        self.id = session_id
+    def __init__(self, send: SendMessage) -> None:
         self.profile: ClientProfile | None = None
         """The client's description of itself; None before `initialize`, and at 2026-07-28."""
         self.has_ended = False
         self._send = send
         self._running: dict[RequestId, list[OnEnd]] = {}
-        """By their ids; a client should not, but may use one twice."""
+        """By ID; a client should not use one twice at a time, but may."""
         self._questions: dict[RequestId, asyncio.Future[Answer]] = {}
         self._numbers = itertools.count()
         self._on_end = ExitStack()
@@ -92,10 +91,13 @@ class ClientSession:
         if message.method == INITIALIZE:
             return
         if has_envelope(message.params):
-            reason = "The session is of the handshake era; requests with an envelope are not."
+            reason = (
+                f"This session began with `{INITIALIZE}`, so its requests must not have "
+                f"{PROTOCOL_VERSION_KEY!r} in their `_meta`."
+            )
             raise ProtocolError(INVALID_REQUEST, reason)
         known = METHODS.get(message.method)
-        is_unknown = known is None or known.era == "modern"  # which is what a client wants to know
+        is_unknown = known is None or known.era == "modern"  # answered so, which helps more
         if self.profile is None and message.method != PING and not is_unknown:
             raise ProtocolError(INVALID_PARAMS, f"Send `{INITIALIZE}` before other requests.")
 
@@ -167,7 +169,7 @@ class ClientSession:
             said = await answer
         except asyncio.CancelledError:
             with anyio.move_on_after(_WITHDRAW_LIMIT, shield=True):
-                withdrawn = {"requestId": number, "reason": "Nobody waits for an answer any more."}
+                withdrawn = {"requestId": number, "reason": "The answer is no longer needed."}
                 await send(write_notification(CANCELLED, withdrawn))
             raise
         finally:
@@ -180,7 +182,7 @@ class ClientSession:
         )
 
     def take_answer(self, answer: Answer) -> None:
-        """Take the client's answer to a question; one to no open question is ignored."""
+        """Deliver the client's answer; ignore it if no such question is open."""
         waiting = None if answer.id is None else self._questions.get(coerce_id(answer.id))
         if waiting is not None and not waiting.done():
             waiting.set_result(answer)

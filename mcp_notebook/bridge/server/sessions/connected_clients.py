@@ -117,8 +117,7 @@ class ConnectedClients:
         if visitor is None:
             if sum(caller == request.caller.name for caller, _ in self._visitors) >= MAX_PROGRAMS:
                 key = request.caller.name, messages.ClientInfo()
-            stays = request.headers is None
-            visitor = self._visitors.setdefault(key, _Visitor(key[1], stays=stays))
+            visitor = self._visitors.setdefault(key, _Visitor(key[1], stays=request.is_stdio))
             self._change.set()
         return visitor
 

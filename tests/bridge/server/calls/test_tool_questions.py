@@ -56,7 +56,7 @@ def request(version="2026-07-28", elicitation=None, says=None, declares=True):
         id=7,
         caller=OWNER,
         meta={},
-        headers=None,
+        is_stdio=True,
         channel=Channel(says),
     )
 

@@ -130,7 +130,7 @@ async def test_a_call_whose_question_cannot_be_written_is_refused_and_written_do
     user, notes = Asked(), Notes()
     profile = read_profile(version, None, {"elicitation": {}}, ClientSession(None))
     request = ClientRequest(
-        profile=profile, id=1, caller=OWNER, meta={}, headers=None, channel=user
+        profile=profile, id=1, caller=OWNER, meta={}, is_stdio=True, channel=user
     )
     params = {"name": "drop", "arguments": {"year": 10**5000}}
     async with linked_server(kernel, observers=[notes]) as (server, _):

@@ -53,7 +53,7 @@ class Listener:
             id=request_id,
             caller=caller,
             meta={},
-            headers=None,
+            is_stdio=True,
             channel=RequestChannel(self._take, None),
         )
         self.may_read = anyio.Event()

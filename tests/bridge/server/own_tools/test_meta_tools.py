@@ -453,7 +453,7 @@ async def test_who_has_waited_for_a_result_for_long_gets_its_handle_again(notebo
             handle = handle_of(await client.call_tool("simulate", {"year": 2016}))
         profile = ClientProfile("2026-07-28", messages.ClientInfo())
         request = ClientRequest(
-            profile=profile, id=1, caller=OWNER, meta={}, headers=None, channel=None
+            profile=profile, id=1, caller=OWNER, meta={}, is_stdio=True, channel=None
         )
         late = LateResults(server.tasks.finder, wait_limit=0.2)
         again = await late.wait(request, handle, {}, NO_LISTENER)

@@ -46,7 +46,7 @@ class Subscriber:
             id=1,
             caller=OWNER,
             meta={},
-            headers=None,
+            is_stdio=True,
             channel=None,
         )
         answer = await self._server.requests.answer(Request(1, method, {"uri": uri}), request)
