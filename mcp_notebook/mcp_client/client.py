@@ -5,11 +5,14 @@ Runs on a command's event loop.
 
 import itertools
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Protocol
 
+import anyio
+
 from mcp_notebook._version import __version__
-from mcp_notebook.protocol.errors import INTERNAL_ERROR, ProtocolError
-from mcp_notebook.protocol.methods import CALL, INITIALIZE, INITIALIZED, LIST_TOOLS
+from mcp_notebook.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, ProtocolError
+from mcp_notebook.protocol.methods import CALL, CANCELLED, INITIALIZE, INITIALIZED, LIST_TOOLS
 from mcp_notebook.protocol.versions import (
     CLIENT_CAPABILITIES_KEY,
     CLIENT_INFO_KEY,
@@ -19,6 +22,8 @@ from mcp_notebook.protocol.versions import (
 
 _MAX_PAGES = 1_000
 """Maximum pages read of a list."""
+_CANCEL_LIMIT = 1.0
+"""Seconds to tell the server that an answer is no longer needed."""
 
 
 class Transport(Protocol):
@@ -28,8 +33,7 @@ class Transport(Protocol):
         """Send a request, and return the message that answers it.
 
         Raises:
-            ProtocolError: The connection has ended, or the reply is invalid.
-            OSError: The server cannot be reached.
+            ProtocolError: The server cannot be reached, or its reply is invalid.
         """
 
     async def notify(self, message: Mapping[str, Any]) -> None:
@@ -57,7 +61,7 @@ class McpClient:
         """Open a session, if the version has one.
 
         Raises:
-            ProtocolError: The server refuses it.
+            ProtocolError: The server refuses it, or speaks another version.
         """
         if self._version not in HANDSHAKE_VERSIONS:
             return
@@ -67,6 +71,11 @@ class McpClient:
             "clientInfo": self._info,
         }
         result = await self._ask(INITIALIZE, params)
+        version = result.get("protocolVersion")
+        if version not in HANDSHAKE_VERSIONS:
+            raise ProtocolError(
+                INVALID_REQUEST, f"The server answers in version {version!r} of MCP."
+            )
         info = result.get("serverInfo")
         self.server = info if isinstance(info, Mapping) else {}
         await self._transport.notify({"jsonrpc": "2.0", "method": INITIALIZED})
@@ -105,8 +114,13 @@ class McpClient:
                 CLIENT_CAPABILITIES_KEY: {},
             }
             params = {**params, "_meta": meta}
-        request = {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": params}
-        answer = await self._transport.ask(request)
+        number = next(self._ids)
+        request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+        try:
+            answer = await self._transport.ask(request)
+        except anyio.get_cancelled_exc_class():
+            await self._cancel(number)
+            raise
         result, error = answer.get("result"), answer.get("error")
         if isinstance(result, Mapping):
             return result
@@ -117,3 +131,17 @@ class McpClient:
             str(error.get("message", "The answer is neither a result nor an error.")),
             error.get("data"),
         )
+
+    async def _cancel(self, request_id: int) -> None:
+        """Cancel a request; since 2026-07-28, the end of the connection does."""
+        if self._version in HANDSHAKE_VERSIONS:
+            message = {
+                "jsonrpc": "2.0",
+                "method": CANCELLED,
+                "params": {"requestId": request_id, "reason": "The answer is no longer needed."},
+            }
+            with (
+                anyio.move_on_after(_CANCEL_LIMIT, shield=True),
+                suppress(ProtocolError),
+            ):
+                await self._transport.notify(message)

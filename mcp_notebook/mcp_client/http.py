@@ -5,7 +5,7 @@ https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stream
 """
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Self
 
 import httpx2
@@ -45,7 +45,8 @@ class HttpTransport:
             yield transport
         finally:
             if transport._session:
-                await http.delete(url, headers=transport._session)
+                with suppress(httpx2.HTTPError):  # the server has gone
+                    await http.delete(url, headers=transport._session)
 
     async def ask(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
         """Send a request, and return the message that answers it."""
@@ -67,8 +68,14 @@ class HttpTransport:
             marked = list_parameter_headers(schema)
             own |= write_parameter_headers(marked, params.get("arguments") or {})
         headers = _ACCEPTED | self._session | own
-        async with self._http.stream("POST", self._url, json=message, headers=headers) as response:
-            yield response
+        try:
+            async with self._http.stream(
+                "POST", self._url, json=message, headers=headers
+            ) as response:
+                yield response
+        except httpx2.HTTPError as error:
+            problem = f"Connection closed: {error or type(error).__name__}"
+            raise ProtocolError(CONNECTION_CLOSED, problem) from None
 
     def _learn(self, method: str, answer: Mapping[str, Any], response: httpx2.Response) -> None:
         """Learn what later requests repeat: the session, and arguments of tools in headers."""
@@ -95,11 +102,30 @@ async def _read_answer(response: httpx2.Response, request_id: int) -> Mapping[st
         raise ProtocolError(
             INTERNAL_ERROR, f"HTTP {response.status_code}: the body is not a JSON-RPC message."
         )
-    async for line in response.aiter_lines():
-        message = _read_message(line[5:].encode()) if line.startswith("data:") else None
+    async for data in _read_events(response):
+        message = _read_message(data)
         if message is not None and message.get("id") == request_id and "method" not in message:
             return message
     raise ProtocolError(CONNECTION_CLOSED, "Connection closed")
+
+
+async def _read_events(response: httpx2.Response) -> AsyncIterator[bytes]:
+    """Yield the data of each event of a stream.
+
+    https://html.spec.whatwg.org/multipage/server-sent-events.html; httpx2's own lines also end at
+    U+2028 and the like, which JSON may have.
+    """
+    rest = b""
+    data: list[bytes] = []
+    async for chunk in response.aiter_bytes():
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            text = line.removesuffix(b"\r")
+            if text.startswith(b"data:"):
+                data.append(text[5:].removeprefix(b" "))
+            elif not text and data:
+                yield b"\n".join(data)
+                data = []
 
 
 def _read_message(text: bytes) -> Mapping[str, Any] | None:

@@ -20,6 +20,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from pydantic_core import from_json, to_json
 
 from mcp_notebook.protocol.errors import CONNECTION_CLOSED, METHOD_NOT_FOUND, ProtocolError
+from mcp_notebook.protocol.methods import PING
 
 _INHERITED = (
     (
@@ -80,7 +81,7 @@ class _StdioTransport:
         self._lines = BufferedByteReceiveStream(process.stdout)
 
     async def ask(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Send a request, and return its answer; refuse the server's own requests."""
+        """Send a request, and return its answer; refuse the server's own, but for pings."""
         await self.notify(message)
         while True:
             try:
@@ -95,7 +96,8 @@ class _StdioTransport:
                 continue
             if "method" in said:
                 error = {"code": METHOD_NOT_FOUND, "message": "Method not found"}
-                await self.notify({"jsonrpc": "2.0", "id": said["id"], "error": error})
+                answer = {"result": {}} if said["method"] == PING else {"error": error}
+                await self.notify({"jsonrpc": "2.0", "id": said["id"], **answer})
             elif said["id"] == message["id"]:
                 return said
 

@@ -15,9 +15,13 @@ from mcp_notebook.protocol.errors import INVALID_REQUEST, PARSE_ERROR, ProtocolE
 
 RequestId: TypeAlias = int | str
 Params: TypeAlias = Mapping[str, Any]
+MAX_ID = 1_000
+"""Maximum characters of an id that is a text, and maximum bits of a number."""
 _NO_MESSAGE = "This is not a JSON-RPC 2.0 message."
+_MAX_REFUSED = 100
+"""Maximum requests of a batch that are answered when it is refused."""
 _BATCH = "Batches are not supported: send one message at a time."
-_ODD_ID = "A request's id must be a string or an integer."
+_ODD_ID = f"A request's id must be a string of at most {MAX_ID:,} characters, or an integer."
 
 
 class Request(Struct, frozen=True):
@@ -67,9 +71,9 @@ def read_message(text: bytes) -> Message:
     Raises:
         InvalidMessage: The text is not one valid message.
     """
-    # 1. It is JSON. Huge integers, deep nesting and lone surrogates are not.
+    # 1. It is JSON. Huge integers, deep nesting, lone surrogates and NaN are not.
     try:
-        content = from_json(text)
+        content = from_json(text, allow_inf_nan=False)
     except ValueError as error:
         raise _refuse_text(text, str(error)) from None
     # 2. It is one object of version 2.0.
@@ -92,8 +96,10 @@ def read_message(text: bytes) -> Message:
 
 
 def is_id(value: Any) -> bool:
-    """Return whether a value can be a request's id."""
-    return isinstance(value, int | str) and not isinstance(value, bool)
+    """Return whether a value can be a request's id, which is kept and sent back."""
+    if isinstance(value, str):
+        return len(value) <= MAX_ID
+    return type(value) is int and value.bit_length() <= MAX_ID
 
 
 def _read_answer(content: dict[str, Any]) -> Answer:
@@ -123,14 +129,15 @@ def _list_ids(content: Any) -> list[RequestId | None]:
     """Return the ids of the requests in a refused message; None for one without a usable id."""
     items = content if isinstance(content, list) else [content]
     requests = [item for item in items if isinstance(item, dict) and "method" in item]
-    return [_find_id(request) for request in requests] or [None]
+    return [_find_id(request) for request in requests[:_MAX_REFUSED]] or [None]
 
 
 def _find_id(request: dict[str, Any]) -> RequestId | None:
     request_id = request.get("id")
     if isinstance(request_id, str):
-        return request_id if request_id.isprintable() else None  # rejects lone surrogates
-    return request_id if type(request_id) is int else None
+        is_safe = request_id.isprintable()  # a lone surrogate is not
+        return request_id if is_safe and is_id(request_id) else None
+    return request_id if is_id(request_id) else None
 
 
 def coerce_id(request_id: RequestId) -> RequestId:

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct, field
 
 from mcp_notebook.protocol.errors import INVALID_PARAMS, METHOD_NOT_FOUND, ProtocolError
+from mcp_notebook.protocol.messages import MAX_ID, is_id
 from mcp_notebook.protocol.versions import HANDSHAKE_VERSIONS
 
 LogLevel: TypeAlias = Literal[
@@ -204,7 +205,10 @@ def read_parameters(method: str, version: str, params: Mapping[str, Any] | None)
     except msgspec.ValidationError as error:
         raise ProtocolError(INVALID_PARAMS, f"Invalid request parameters: {error}.") from None
     token = (parameters.meta or {}).get("progressToken")
-    if token is not None and (not isinstance(token, int | str) or isinstance(token, bool)):
-        message = "Invalid request parameters: `progressToken` must be a string or an integer."
+    if token is not None and not is_id(token):
+        message = (
+            "Invalid request parameters: `progressToken` must be a string of at most "
+            f"{MAX_ID:,} characters, or an integer."
+        )
         raise ProtocolError(INVALID_PARAMS, message)
     return parameters

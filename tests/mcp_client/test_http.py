@@ -170,3 +170,34 @@ async def test_an_error_of_the_server_is_raised_whatever_its_status():
         async with opened(url, LATEST_MODERN) as client:
             with pytest.raises(ProtocolError, match="Method not found"):
                 await client.list_tools()
+
+
+async def test_an_answer_may_have_any_characters():
+    said = "one\u2028two\u2029three\u0085four\x0bfive"
+    text = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"said": said}}, ensure_ascii=False)
+    stream = b"data: " + text.encode() + b"\n\n"
+    with server_that_answers((200, {"content-type": EVENTS}, stream)) as (url, _):
+        async with opened(url, LATEST_MODERN) as client:
+            assert await client.call_tool("t", {}) == {"said": said}
+
+
+async def test_an_event_may_have_its_data_in_several_lines():
+    stream = b'data: {"jsonrpc": "2.0",\ndata: "id": 1, "result": {"content": []}}\n\n'
+    with server_that_answers((200, {"content-type": EVENTS}, stream)) as (url, _):
+        async with opened(url, LATEST_MODERN) as client:
+            assert await client.call_tool("t", {}) == {"content": []}
+
+
+async def test_a_server_that_has_gone_is_a_closed_connection_and_no_matter_at_the_end():
+    opened_session = message(result={"protocolVersion": LATEST_HANDSHAKE, "serverInfo": {}})
+    async with httpx2.AsyncClient() as http:
+        with server_that_answers(
+            (200, {"content-type": JSON, "mcp-session-id": "s1"}, opened_session), (202, {}, b"")
+        ) as (url, _):
+            open_transport = HttpTransport.open(http, url)
+            client = McpClient(await open_transport.__aenter__(), "test", LATEST_HANDSHAKE)
+            await client.open()
+        with pytest.raises(ProtocolError, match="Connection closed") as caught:
+            await client.list_tools()
+        assert caught.value.code == CONNECTION_CLOSED
+        await open_transport.__aexit__(None, None, None)

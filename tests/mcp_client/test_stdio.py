@@ -96,6 +96,47 @@ hear()
     assert (refused["id"], refused["error"]["code"]) == ("mine", METHOD_NOT_FOUND)
 
 
+async def test_a_ping_of_the_server_is_answered(tmp_path):
+    program = f"""{SCRIPT}
+asked = hear()
+say(id=7, method="ping")
+answered = hear()
+say(id=asked["id"], result={{"content": [], "_meta": answered}})
+hear()
+"""
+    async with opened(program, tmp_path) as transport:
+        result = await McpClient(transport, "test", LATEST_MODERN).call_tool("t", {})
+    assert result["_meta"] == {"jsonrpc": "2.0", "id": 7, "result": {}}
+
+
+async def test_a_call_that_nobody_waits_for_is_cancelled(tmp_path):
+    program = f"""{SCRIPT}
+say(id=hear()["id"], result={{"protocolVersion": "2025-11-25"}})
+assert hear()["method"] == "notifications/initialized"
+asked, cancelled = hear(), hear()
+say(id=hear()["id"], result={{"content": [], "_meta": [asked["id"], cancelled]}})
+hear()
+"""
+    async with opened(program, tmp_path) as transport:
+        client = McpClient(transport, "test", LATEST_HANDSHAKE)
+        await client.open()
+        with anyio.move_on_after(0.05):
+            await client.call_tool("slow", {})
+        number, cancelled = (await client.call_tool("t", {}))["_meta"]
+    assert cancelled["method"] == "notifications/cancelled"
+    assert cancelled["params"]["requestId"] == number
+
+
+async def test_a_server_of_another_version_is_named(tmp_path):
+    program = f"""{SCRIPT}
+say(id=hear()["id"], result={{"protocolVersion": "2031-01-01"}})
+hear()
+"""
+    async with opened(program, tmp_path) as transport:
+        with pytest.raises(ProtocolError, match="2031-01-01"):
+            await McpClient(transport, "test", LATEST_HANDSHAKE).open()
+
+
 async def test_an_error_is_raised_with_its_code_and_data(tmp_path):
     program = f"""{SCRIPT}
 say(id=hear()["id"], error={{"code": -32602, "message": "No tool `t`.", "data": {{"try": "u"}}}})
@@ -149,6 +190,18 @@ async def test_closing_stdin_ends_a_command_in_good_order(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="processes of one group are POSIX's")
+async def test_what_a_command_has_started_ends_with_it(tmp_path):
+    program = f"""{SCRIPT}
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+say(id=hear()["id"], result={{"pids": [child.pid]}})
+hear()
+"""
+    async with opened(program, tmp_path) as transport:
+        answer = await transport.ask({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+    await wait_until_ended(answer["result"]["pids"])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes of one group are POSIX's")
 async def test_a_command_that_stays_is_killed_with_all_that_it_started(tmp_path, monkeypatch):
     monkeypatch.setattr(stdio, "_END_LIMIT", 0.2)
     child = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
@@ -161,9 +214,12 @@ time.sleep(60)
 """
     async with opened(program, tmp_path) as transport:
         answer = await transport.ask({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
-        pids = answer["result"]["pids"]
+    await wait_until_ended(answer["result"]["pids"])
+
+
+async def wait_until_ended(pids):
     with anyio.fail_after(10):
-        while any(map(is_running, pids)):  # noqa: ASYNC110 - killed processes are reaped by others
+        while any(map(is_running, pids)):  # noqa: ASYNC110 - others reap killed processes
             await anyio.sleep(0.01)
 
 

@@ -16,6 +16,7 @@ from pydantic_core import from_json
 
 from mcp_notebook.protocol.errors import INVALID_REQUEST, PARSE_ERROR, ProtocolError
 from mcp_notebook.protocol.messages import (
+    MAX_ID,
     Answer,
     InvalidMessage,
     Notification,
@@ -206,7 +207,7 @@ def test_a_request_that_is_too_much_to_read_is_refused(value):
 
 
 def test_an_integer_of_any_usual_size_is_kept_also_as_an_id():
-    number = 10**4_000
+    number = 10**300
     message = read_message(REQUEST % (str(number).encode(), str(-number).encode()))
     assert (message.id, message.params) == (number, {"a": -number})
     answer = ProtocolError(INVALID_REQUEST, "no").write_answer(message.id)
@@ -282,3 +283,17 @@ def test_what_is_no_number_in_json_is_written_as_null(number):
     ):
         assert b"null" in text
         json.loads(text, parse_constant=pytest.fail)
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
+def test_what_is_no_number_of_json_is_refused(number):
+    with pytest.raises(InvalidMessage) as caught:
+        read_message(f'{{"jsonrpc": "2.0", "id": 7, "method": "a", "params": [{number}]}}'.encode())
+    assert (caught.value.code, [*caught.value.ids]) == (PARSE_ERROR, [7])
+
+
+@pytest.mark.parametrize("request_id", ["x" * (MAX_ID + 1), 10**400, -(10**400)])
+def test_an_id_is_short_because_it_is_kept_and_sent_back(request_id):
+    with pytest.raises(InvalidMessage, match="1,000 characters") as caught:
+        read_message(json.dumps({"jsonrpc": "2.0", "id": request_id, "method": "ping"}).encode())
+    assert (caught.value.code, [*caught.value.ids]) == (INVALID_REQUEST, [None])

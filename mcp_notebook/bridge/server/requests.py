@@ -70,10 +70,10 @@ from mcp_notebook.protocol.versions import MODERN_VERSIONS, SERVER_INFO_KEY
 logger = logging.getLogger(__name__)
 
 _PIECE = 3 * 2**16
-"""Bytes that are encoded at a time; a multiple of three, so that the pieces can be joined. Allocating
-a buffer for a whole picture would take as long as encoding it."""
+"""Bytes that are encoded at a time; a multiple of three, so that the pieces can be joined.
+Allocating a buffer for a whole picture would take as long as encoding it."""
 _UNCACHED = {"ttlMs": 0, "cacheScope": "private"}
-_CACHEABLE = (*LIST_METHODS, DISCOVER, "resources/read")
+_CACHEABLE = (*LIST_METHODS, DISCOVER, "resources/read", "skills/list", "skills/get")
 """Methods whose results say since 2026-07-28 how long clients may keep them: not at all."""
 
 

@@ -311,6 +311,7 @@ class Endpoint:
             try:
                 with session.stream:
                     await session.stream.begin()
+                    await session.send_missed()
                     await anyio.sleep_forever()
                 await session.stream.end_stream()
             finally:

@@ -23,6 +23,8 @@ from mcp_notebook.bridge.server.sessions.client_sessions import ClientSession
 from mcp_notebook.bridge.transports.http_exchange import HttpExchange
 from mcp_notebook.settings.limits import Limits
 
+MAX_MISSED = 100
+"""Maximum messages of a session that wait for its client to open a stream."""
 _LOOK_INTERVAL = 60.0
 """Maximum seconds between two looks for expired sessions."""
 
@@ -40,12 +42,22 @@ class HttpSession:
         self.client = ClientSession(self._send)
         self.stream: HttpExchange | None = None
         """The open response to a GET, for messages that belong to no request."""
+        self._missed: dict[bytes, None] = {}
+        """Messages while there was no stream; equal ones are one."""
         self.uses = 0
         """Its requests, including an open stream."""
 
     async def _send(self, message: bytes) -> None:
         if self.stream is not None:
             await self.stream.send(message)
+        elif len(self._missed) < MAX_MISSED:
+            self._missed[message] = None
+
+    async def send_missed(self) -> None:
+        """Send the client, which has opened a stream, what it has missed."""
+        missed, self._missed = self._missed, {}
+        for message in missed:
+            await self._send(message)
 
     def end(self) -> None:
         """End its requests, its stream and our questions."""

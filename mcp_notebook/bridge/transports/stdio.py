@@ -20,7 +20,7 @@ import asyncio
 import os
 import stat
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from typing import Any, Protocol, cast
 
@@ -74,7 +74,7 @@ async def serve_stdio(
     anything else that reads stdin finds it empty.
 
     Args:
-        server: The server; closed at the end.
+        server: The server; closed when `stop` is set.
         stop: When it is set, the running calls are answered, and then the streams are closed.
         limits: How large a message may be.
     """
@@ -222,10 +222,25 @@ class StdioClient:
             case messages.Notification(method=method, params=params):
                 self._take_notification(method, params)
 
-    async def refuse(self, error: messages.InvalidMessage) -> None:
-        """Answer the requests in a line that is not a message."""
+    def refuse(self, error: messages.InvalidMessage) -> None:
+        """Begin to answer the requests in a line that is not a message."""
+        self._run(self._refuse(error))
+
+    async def _refuse(self, error: messages.InvalidMessage) -> None:
         for request_id in error.ids:
             await self._send(error.write_answer(request_id))
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._forget)
+        return task
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        for tasks in (self._running, self._unwanted, self._answering):
+            tasks.discard(task)
+        if not self._running:
+            self._all_answered.set()
 
     async def wait_until_answered(self) -> None:
         """Wait until no request runs."""
@@ -276,8 +291,7 @@ class StdioClient:
 
     def _start(self, message: messages.Request, profile: ClientProfile | ProtocolError) -> None:
         """Begin to answer a request."""
-        task = asyncio.get_running_loop().create_task(self._serve(message, profile))
-        self._running.add(task)
+        task = self._run(self._serve(message, profile))
         if message.method in (INITIALIZE, DISCOVER):
             # Answered within a second, even to a client that has closed stdin. MCP forbids clients
             # to cancel `initialize`.
@@ -292,15 +306,7 @@ class StdioClient:
         # task is done, because a task can be cancelled before it starts.
         registration = ExitStack()
         registration.enter_context(self._session.run(message.id, cancel))
-
-        def forget(_: asyncio.Task[None]) -> None:
-            registration.close()
-            for tasks in (self._running, self._unwanted, self._answering):
-                tasks.discard(task)
-            if not self._running:
-                self._all_answered.set()
-
-        task.add_done_callback(forget)
+        task.add_done_callback(lambda _: registration.close())
 
     async def _serve(
         self, message: messages.Request, profile: ClientProfile | ProtocolError
@@ -359,7 +365,7 @@ class _Incoming:
                 return
             if line is None:
                 reason = f"A message can have at most {self._max_bytes} bytes."
-                await self.client.refuse(messages.InvalidMessage(INVALID_REQUEST, reason))
+                self.client.refuse(messages.InvalidMessage(INVALID_REQUEST, reason))
             elif not self.take_quickly(line) and line.strip():
                 await self._take(line)
             await asyncio.sleep(0)  # it begins now, however many lines have come in
@@ -372,7 +378,7 @@ class _Incoming:
             message = await anyio.to_thread.run_sync(read, line) if is_large else read(line)
             self._check_size(message, line)
         except messages.InvalidMessage as error:
-            await self.client.refuse(error)
+            self.client.refuse(error)
         else:
             self.client.take(message)
 

@@ -10,9 +10,10 @@ import pytest
 from bridges import INITIALIZE, PING, ask
 from endpoints import OWNERS, called, served
 
-from mcp_notebook.bridge.access.caller import EVERYTHING
+from mcp_notebook.bridge.access.caller import EVERYTHING, OWNER
 from mcp_notebook.bridge.access.token_check import NamedTokens
 from mcp_notebook.bridge.access.token_store import TokenStore
+from mcp_notebook.bridge.transports.sessions import MAX_MISSED
 from mcp_notebook.wire import messages
 
 pytestmark = pytest.mark.anyio
@@ -230,3 +231,32 @@ async def test_a_long_body_without_a_session_is_refused_before_it_comes(home):
     async with served(home) as here:
         with here.connect("POST /mcp HTTP/1.1", length=2**25) as client:
             assert b" 413 " in await anyio.to_thread.run_sync(client.recv, 1_000)
+
+
+async def test_a_notice_without_a_stream_is_sent_when_the_client_opens_one(home):
+    changed = ["tools", "prompts", "tools"]
+    async with served(home) as here:
+        session_id = await here.open_session()
+        session = here.endpoint._sessions.find(session_id, OWNER)
+        for name in changed:
+            await session.client.notify(f"notifications/{name}/list_changed")
+        for _ in range(2):
+            with here.connect(f"GET /mcp HTTP/1.1\r\nMcp-Session-Id: {session_id}") as stream:
+                said = b""
+                while b"resources" not in said:
+                    said += await anyio.to_thread.run_sync(stream.recv, 10_000)
+                    if b"\r\n\r\n" in said and session.stream is not None:
+                        await session.client.notify("notifications/resources/list_changed")
+            counts = [said.count(b"tools/list_changed"), said.count(b"prompts/list_changed")]
+            assert counts == ([1, 1] if changed else [0, 0])
+            changed = []
+            while session.stream is not None:  # noqa: ASYNC110 - a disconnect is seen later
+                await anyio.sleep(0.01)
+
+
+async def test_few_notices_wait_for_a_stream(home):
+    async with served(home) as here:
+        session = here.endpoint._sessions.find(await here.open_session(), OWNER)
+        for number in range(2 * MAX_MISSED):
+            await session.client.notify("notifications/resources/updated", {"uri": f"d://{number}"})
+        assert len(session._missed) == MAX_MISSED

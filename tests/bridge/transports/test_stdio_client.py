@@ -29,7 +29,7 @@ from mcp_notebook.protocol.errors import (
     INTERNAL_ERROR,
     UNSUPPORTED_PROTOCOL_VERSION,
 )
-from mcp_notebook.protocol.messages import read_message
+from mcp_notebook.protocol.messages import InvalidMessage, read_message
 from mcp_notebook.settings.limits import Limits
 from mcp_notebook.wire import messages
 
@@ -350,3 +350,27 @@ async def test_an_initialize_that_is_too_long_is_refused_by_its_id(home):
         assert (refused["id"], refused["error"]["code"]) == ("hello", INVALID_PARAMS)
         assert "16,384 bytes" in refused["error"]["message"]
         assert "result" in opened
+
+
+async def test_refusals_that_a_client_does_not_read_keep_nothing_else_waiting(home):
+    async with client_of(home) as (client, _kernel):
+        await client.ask(INITIALIZE)
+        async with client.turn:
+            with pytest.raises(InvalidMessage) as caught:
+                read_message(b"[1]")
+            for _ in range(3):
+                client.ours.refuse(caught.value)
+            client.say(PING)
+            with anyio.fail_after(TIMEOUT):
+                await client.ours.close()
+        assert not client.ours._running
+
+
+async def test_a_refused_batch_is_answered_for_each_of_its_first_requests(home):
+    async with client_of(home) as (client, _kernel):
+        with pytest.raises(InvalidMessage) as caught:
+            read_message(json.dumps([{**PING, "id": number} for number in range(10_000)]).encode())
+        client.ours.refuse(caught.value)
+        ids = [(await client.hear())["id"] for _ in range(100)]
+        assert ids == [*range(100)]
+        assert await client.ask(PING) == PONG

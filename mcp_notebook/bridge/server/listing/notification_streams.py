@@ -143,6 +143,7 @@ class NotificationStreams:
 
     def __init__(self) -> None:
         self._streams: set[_Stream] = set()
+        self._is_closed = False
 
     async def serve(
         self, request: ClientRequest, wanted: Subscriptions, watcher: ListsWatcher
@@ -150,6 +151,8 @@ class NotificationStreams:
         """Serve a stream until its client or `close` closes it."""
         stream = _Stream(request, wanted, watcher)
         self._streams.add(stream)
+        if self._is_closed:
+            stream.close()  # after its first message
         try:
             await stream.serve()
         finally:
@@ -201,7 +204,8 @@ class NotificationStreams:
         await anyio.lowlevel.checkpoint()
 
     def close(self) -> None:
-        """End all streams: each sends what it has, and then its answer."""
+        """End all streams, also new ones: each sends what it has, and then its answer."""
+        self._is_closed = True
         for stream in self._streams:
             stream.close()
 

@@ -33,6 +33,8 @@ MAX_SUBSCRIPTIONS = 1_000
 """Maximum subscriptions of one client of the handshake era."""
 MAX_URI = 2_000
 """Maximum length of a URI in a subscription."""
+MIN_FORGOTTEN = 1_000
+"""Declarations that are kept, whether or not their subscriptions have ended."""
 CHANGE_DELAY = 0.05
 """Seconds within which several changes become one notification."""
 
@@ -59,6 +61,8 @@ class ResourceSubscriptions:
         """The subscriptions of clients of the handshake era."""
         self._tools: dict[tuple[str, str], messages.ToolInfo | None] = {}
         """The declaration behind each subscription, by the caller and the URI, as last told."""
+        self._most_tools = MIN_FORGOTTEN
+        """How many of these make those without a subscription be forgotten."""
         self._pending: list[_Change] = []
         self._change = anyio.Event()
 
@@ -115,6 +119,7 @@ class ResourceSubscriptions:
             if is_new or any(_concerns(change, found, uri) for change in pending):
                 told.add(key)
         self._tools = known
+        self._most_tools = 2 * len(known) + MIN_FORGOTTEN
         for owner, uri in told:
             await self._changes.publish_update(uri, partial(_is, owner))
         async with anyio.create_task_group() as tasks:
@@ -143,6 +148,8 @@ class ResourceSubscriptions:
         """Note the declaration that a new subscription is for."""
         found = self._find(caller, uri)
         self._tools.setdefault((caller.owns, uri), _get_declaration(found))
+        if len(self._tools) > self._most_tools:
+            self._change.set()
 
     def _find(self, caller: Caller, uri: str) -> FoundResource | None:
         try:

@@ -19,7 +19,6 @@ from mcp_notebook.protocol.errors import INVALID_PARAMS, ProtocolError
 from mcp_notebook.protocol.methods import ListParameters, UriParameters
 from mcp_notebook.text.wording import shorten
 
-_UNCACHED = {"ttlMs": 0, "cacheScope": "private"}
 _MAX_URI = 200
 """Characters of a URI in an error."""
 
@@ -46,13 +45,13 @@ class SkillRequests:
     async def list_skills(self, request: ClientRequest, params: ListParameters) -> Form:
         """Answer ``skills/list``."""
         skills = list_skills(await self._list_files(request))
-        return self._divide("skills", skills, params.cursor) | _UNCACHED
+        return self._divide("skills", skills, params.cursor)
 
     async def get_skill(self, request: ClientRequest, params: UriParameters) -> Form:
         """Answer ``skills/get``."""
         for skill in list_skills(await self._list_files(request)):
             if skill["uri"] == params.uri:
-                return {"skill": skill, **_UNCACHED}
+                return {"skill": skill}
         uri = replace_surrogates(shorten(params.uri, _MAX_URI))
         what = f"No skill is served at {uri!r}. `skills/list` lists the skills."
         raise ProtocolError(INVALID_PARAMS, what, {"uri": uri})

@@ -108,7 +108,8 @@ def _match_path(
 def _read_query(query: str, names: Sequence[str]) -> dict[str, str]:
     """Return the values of a query's variables, each the first of its name.
 
-    Names are compared without decoding: otherwise ``%74oken=`` before ``token=`` would take its place.
+    Names are compared without decoding: otherwise ``%74oken=`` before ``token=`` would take its
+    place.
     """
     values: dict[str, str] = {}
     for pair in query.split("&"):

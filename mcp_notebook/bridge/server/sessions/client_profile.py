@@ -48,7 +48,7 @@ _MAX_CACHED = 4_096
 
 
 class _Info(Struct, frozen=True, rename="camel"):
-    """The form of a client's ``clientInfo``; only name and version are used, the rest is checked."""
+    """The form of a client's ``clientInfo``; name and version are used, the rest is checked."""
 
     name: str
     version: str

@@ -7,10 +7,11 @@ requests, which the client may cancel, and our open questions to it, which it an
 ==========  =============================  ==========================================
 state       becomes                        the client may send
 ==========  =============================  ==========================================
-new         open, when the bridge answers  ``initialize``, ``ping``
-            ``initialize``
-open        ended                          all requests; ``notifications/initialized``
-                                           has it notified of changes
+new         open, by ``initialize``; over  ``initialize``, ``ping``
+            HTTP when it is answered
+open        ended                          all requests, also ``initialize`` again;
+                                           ``notifications/initialized`` has it
+                                           notified of changes
 ended                                      nothing
 ==========  =============================  ==========================================
 """
@@ -116,6 +117,7 @@ class ClientSession:
         for answer in self._questions.values():
             if not answer.done():
                 answer.set_exception(ProtocolError(CONNECTION_CLOSED, "The client has left."))
+                answer.exception()  # its request may have ended, and no longer wait
         self._on_end.close()
 
     # -- its requests ------------------------------------------------------------------------------

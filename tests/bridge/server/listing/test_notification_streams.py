@@ -336,3 +336,13 @@ async def test_a_stream_takes_short_parameters_only():
         answer = await server.requests.answer(listen_to(later="x" * 20_000), listener.request)
         assert answer.error_code == INVALID_PARAMS
         assert listener.close() == 0
+
+
+async def test_a_stream_that_is_opened_while_the_bridge_ends_ends_at_once():
+    late = Listener()
+    streams = NotificationStreams()
+    streams.close()
+    with anyio.fail_after(TIMEOUT):
+        await streams.serve(late.request, ALL, ListsWatcher(OWNER, lambda _who, _kind: None))
+    assert await late.told() == "SubscriptionsAcknowledged"
+    assert late.close() == 0

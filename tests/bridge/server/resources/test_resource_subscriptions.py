@@ -11,6 +11,7 @@ from live import TIMEOUT
 from mcp_notebook.bridge.access.caller import OWNER
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.server.resources import resource_subscriptions
 from mcp_notebook.bridge.server.resources.resource_subscriptions import (
     MAX_SUBSCRIPTIONS,
     MAX_URI,
@@ -125,3 +126,14 @@ async def test_the_subscriptions_of_a_client_are_limited(server):
     assert await client.ask("data://0", "resources/unsubscribe") is None
     assert await client.ask(ORDERS) is None
     assert client.close() == 0
+
+
+async def test_subscriptions_that_have_ended_take_no_memory(server):
+    subscriber = Subscriber(server)
+    async with telling(server):
+        for number in range(2 * resource_subscriptions.MIN_FORGOTTEN):
+            assert await subscriber.ask(f"data://{number}") is None
+            assert await subscriber.ask(f"data://{number}", "resources/unsubscribe") is None
+        while len(server.subscriptions._tools) > resource_subscriptions.MIN_FORGOTTEN:
+            await anyio.sleep(0.01)
+    subscriber.close()
