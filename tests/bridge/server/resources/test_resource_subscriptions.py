@@ -134,6 +134,7 @@ async def test_subscriptions_that_have_ended_take_no_memory(server):
         for number in range(2 * resource_subscriptions.MIN_FORGOTTEN):
             assert await subscriber.ask(f"data://{number}") is None
             assert await subscriber.ask(f"data://{number}", "resources/unsubscribe") is None
-        while len(server.subscriptions._tools) > resource_subscriptions.MIN_FORGOTTEN:
+        most = resource_subscriptions.MIN_FORGOTTEN
+        while len(server.subscriptions._tools) > most:  # noqa: ASYNC110 - nothing tells of it
             await anyio.sleep(0.01)
     subscriber.close()
