@@ -11,8 +11,8 @@ from bridges import INITIALIZE, TOKEN, bridge, http_bridge
 from web_stand_ins import web_server
 
 import mcp_notebook
-from mcp_notebook.bridge.access.oauth.hub_tokens import HubTokens
-from mcp_notebook.bridge.access.oauth.signed_tokens import SignedTokens
+from mcp_notebook.bridge.access.oauth.hub_token_verifier import HubTokens
+from mcp_notebook.bridge.access.oauth.signed_token_verifier import SignedTokens
 from mcp_notebook.bridge.connect.addresses import read_address
 from mcp_notebook.bridge.connect.binder import launch_repository
 from mcp_notebook.bridge.connect.credentials import Credentials

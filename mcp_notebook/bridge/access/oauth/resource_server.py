@@ -3,7 +3,7 @@
 Runs on the bridge's event loop; `activate_oauth` runs before it serves anything. The bridge imports
 this module only if OAuth is on, because it loads PyJWT and an HTTP client.
 
-A verifier (`signed_tokens`, `hub_tokens`) verifies an access token; here it becomes a caller that
+A verifier (`signed_token_verifier`, `hub_token_verifier`) verifies an access token; here it becomes a caller that
 may call the tools of all its scopes. Valid tokens are cached until they expire, because clients
 send them with every request. Clients without a token learn where to get one from the protected
 resource metadata (RFC 9728), which is public.
@@ -24,7 +24,7 @@ from mcp_notebook.bridge.access.caller import Caller, Permissions
 from mcp_notebook.bridge.access.gate import Refusal
 from mcp_notebook.bridge.access.oauth.access_token import AccessToken, TokenVerifier
 from mcp_notebook.bridge.access.oauth.configuration import OAuthConfiguration, read_configuration
-from mcp_notebook.bridge.access.oauth.hub_tokens import HubTokens
+from mcp_notebook.bridge.access.oauth.hub_token_verifier import HubTokens
 from mcp_notebook.bridge.asgi import (
     ASGIApp,
     Receive,
@@ -169,7 +169,7 @@ def activate_oauth(path: Path, url: str) -> OAuth:
         verifier = HubTokens(configuration.jupyterhub)
         return OAuth(AccessTokens(verifier, configuration, challenge), lambda app: app)
     _check_library()
-    from mcp_notebook.bridge.access.oauth.signed_tokens import (  # noqa: PLC0415 - of an extra
+    from mcp_notebook.bridge.access.oauth.signed_token_verifier import (  # noqa: PLC0415 - of an extra
         SignedTokens,
     )
 

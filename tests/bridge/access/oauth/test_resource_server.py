@@ -16,7 +16,7 @@ from mcp_notebook.bridge.access.gate import Refusal
 from mcp_notebook.bridge.access.oauth import resource_server
 from mcp_notebook.bridge.access.oauth.configuration import OAuthConfiguration
 from mcp_notebook.bridge.access.oauth.resource_server import AccessTokens, activate_oauth
-from mcp_notebook.bridge.access.oauth.signed_tokens import SignedTokens
+from mcp_notebook.bridge.access.oauth.signed_token_verifier import SignedTokens
 from mcp_notebook.bridge.telemetry import audit_records
 from mcp_notebook.errors import MissingLibrary
 

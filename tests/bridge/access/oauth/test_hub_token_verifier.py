@@ -6,7 +6,7 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse
 from starlette.routing import Route
 
-from mcp_notebook.bridge.access.oauth.hub_tokens import HubTokens
+from mcp_notebook.bridge.access.oauth.hub_token_verifier import HubTokens
 from mcp_notebook.errors import IssuerUnreachable
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("shared_certificates")]

@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.utils import base64url_encode
 from oauth_issuer import serve_issuer
 
-from mcp_notebook.bridge.access.oauth import signed_tokens
-from mcp_notebook.bridge.access.oauth.signed_tokens import SignedTokens
+from mcp_notebook.bridge.access.oauth import signed_token_verifier
+from mcp_notebook.bridge.access.oauth.signed_token_verifier import SignedTokens
 from mcp_notebook.errors import IssuerUnreachable
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("shared_certificates")]
@@ -218,7 +218,7 @@ async def test_a_token_is_checked_again_once_the_keys_are_old_however_long_it_li
     issuer, tokens, exp
 ):
     access = await tokens.verify_token(issuer.make_token(aud=RESOURCE, exp=exp))
-    assert access.expires <= time.time() + signed_tokens.KEYS_LIFESPAN
+    assert access.expires <= time.time() + signed_token_verifier.KEYS_LIFESPAN
 
 
 @pytest.mark.parametrize("exp", [float("inf"), float("nan"), "soon", [1], True, -(10**18)])
@@ -233,7 +233,7 @@ async def test_a_key_that_the_issuer_has_removed_is_good_until_its_keys_are_fetc
     assert await tokens.verify_token(token) is not None
     issuer.rotate_key()
     assert await tokens.verify_token(token) is not None
-    tokens._keys._fetched_at -= signed_tokens.KEYS_LIFESPAN  # as if its time were over
+    tokens._keys._fetched_at -= signed_token_verifier.KEYS_LIFESPAN  # as if its time were over
     assert await tokens.verify_token(token) is None
 
 
