@@ -6,6 +6,6 @@ Threads: everything runs on the bridge's event loop; signatures are checked and 
 worker threads.
 
 OAuth is off unless a file turns it on (`configuration`). Users log in at an issuer
-(`signed_token_verifier`) or at a JupyterHub (`hub_token_verifier`), never here: this room issues nothing and stores
-nothing. `access` checks the endpoint's own tokens.
+(`signed_token_verifier`) or at a JupyterHub (`hub_token_verifier`), never here: this room issues
+nothing and stores nothing. `access` checks the endpoint's own tokens.
 """

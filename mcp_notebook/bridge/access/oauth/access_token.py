@@ -1,6 +1,7 @@
 """A verified access token: issuer, user, scopes and expiry.
 
-Pure. `signed_token_verifier` and `hub_token_verifier` verify tokens; `resource_server` turns them into callers.
+Pure. `signed_token_verifier` and `hub_token_verifier` verify tokens; `resource_server` turns them
+into callers.
 """
 
 from collections.abc import Sequence
