@@ -4,9 +4,9 @@ Runs on the bridge's event loop; `activate_oauth` runs before it serves anything
 this module only if OAuth is on, because it loads PyJWT and an HTTP client.
 
 `signed_token_verifier` or `hub_token_verifier` verifies an access token; here it becomes a caller
-that may call the tools of all its scopes. Valid tokens are cached until they expire, because clients
-send them with every request. Clients without a token learn where to get one from the protected
-resource metadata (RFC 9728), which is public.
+that may call the tools of all its scopes. Valid tokens are cached until they expire, because
+clients send them with every request. Clients without a token learn where to get one from the
+protected resource metadata (RFC 9728), which is public.
 """
 
 import hashlib
