@@ -129,7 +129,13 @@ def jupyter_server(
     finally:
         pids = _list_processes(process, home)
         process.terminate()
-        process.wait(TIMEOUT)
+        try:
+            process.wait(TIMEOUT / 4)
+        except subprocess.TimeoutExpired:
+            # A signal was lost once: Jupyter logs in its handler, which raises in the middle of
+            # another line of its log.
+            process.terminate()
+            process.wait(TIMEOUT)
         wait_for_ends(pids)
 
 
