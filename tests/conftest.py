@@ -70,11 +70,13 @@ SLOW = (
     "tests/check/test_live.py",
     "tests/docs/test_code_blocks.py",
     "tests/bridge/headless/",
+    "tests/bridge/transports/test_http_answers.py",
+    "tests/bridge/transports/test_sequences.py",
     "tests/kernel/test_extension.py",
     "tests/test_notebooks.py",
     "tests/test_other_systems.py",
 )
-"""Whose tests start most processes. All but the main features, `smoke`, are slow."""
+"""Whose tests start most processes or servers. All but the main features, `smoke`, are slow."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks

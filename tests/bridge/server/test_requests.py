@@ -209,7 +209,7 @@ async def test_a_client_is_not_counted_for_a_request_that_is_none():
             id=1,
             caller=OWNER,
             meta={},
-            headers={},
+            is_stdio=False,
             channel=None,
         )
         await server.requests.answer(Request(1, "nothing"), request)

@@ -324,7 +324,7 @@ def test_each_log_level_of_mcp_is_taken(level):
 
 @pytest.mark.parametrize("level", ["loud", "", 1, [], {}])
 def test_another_log_level_is_refused(level):
-    with pytest.raises(ProtocolError, match="is one of") as caught:
+    with pytest.raises(ProtocolError, match="must be one of") as caught:
         read_envelope({"_meta": META | {LOG_LEVEL_KEY: level}})
     assert caught.value.code == INVALID_PARAMS
 

@@ -84,7 +84,7 @@ def test_after_the_handshake_a_client_may_send_all_requests(session):
 
 def test_a_session_takes_no_request_of_the_other_era(session):
     for _ in range(2):
-        with pytest.raises(ProtocolError, match="handshake era") as caught:
+        with pytest.raises(ProtocolError, match="began with `initialize`") as caught:
             session.check(Request(1, "tools/list", MODERN_PARAMS))
         assert caught.value.code == INVALID_REQUEST
         session.open(read_profile(VERSION, None, {}, session))

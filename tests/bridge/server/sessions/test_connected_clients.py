@@ -93,7 +93,7 @@ def request_of(name, caller=OWNER):
         id=1,
         caller=caller,
         meta={},
-        headers={},
+        is_stdio=False,
         channel=None,
     )
 
