@@ -31,8 +31,6 @@ _INHERITED = (
     else ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
 )
 """The variables that desktop clients pass on to a server."""
-_END_LIMIT = 2.0
-"""Seconds to wait for the process to exit, after closing stdin and after each signal."""
 _MAX_LINE = 2**26
 _KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
 _CLOSED = ProtocolError(CONNECTION_CLOSED, "Connection closed")
@@ -45,7 +43,12 @@ _GONE = (
 
 @asynccontextmanager
 async def open_command(
-    words: Sequence[str], *, env: Mapping[str, str], folder: Path, errors: IO[Any]
+    words: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    folder: Path,
+    errors: IO[Any],
+    end_limit: float = 2.0,
 ) -> AsyncIterator["_StdioTransport"]:
     """Start a command, and yield the way to the server in it.
 
@@ -54,6 +57,7 @@ async def open_command(
         env: Its variables besides those that desktop clients pass on.
         folder: Its working directory.
         errors: File for its stderr.
+        end_limit: Seconds to wait for it to exit, after closing stdin and after each signal.
 
     Raises:
         OSError: It cannot be started.
@@ -70,7 +74,7 @@ async def open_command(
         yield _StdioTransport(process)
     finally:
         with anyio.CancelScope(shield=True):
-            await _end(process)
+            await _end(process, end_limit)
 
 
 class _StdioTransport:
@@ -109,7 +113,7 @@ class _StdioTransport:
             raise _CLOSED from None
 
 
-async def _end(process: anyio.abc.Process) -> None:
+async def _end(process: anyio.abc.Process, limit: float) -> None:
     """End a process, and all that it has started."""
     tree = _list_tree(process.pid)
     with suppress(*_GONE):
@@ -118,7 +122,7 @@ async def _end(process: anyio.abc.Process) -> None:
     for number in (None, signal.SIGTERM, _KILL):
         if number is not None:
             _send_signal(process.pid, tree, number)
-        with anyio.move_on_after(_END_LIMIT):
+        with anyio.move_on_after(limit):
             while process.returncode is None:  # noqa: ASYNC110 - `wait` waits for the pipes, too
                 await anyio.sleep(0.01)
             break

@@ -6,7 +6,6 @@ import anyio
 import psutil
 import pytest
 
-from mcp_notebook.mcp_client import stdio
 from mcp_notebook.mcp_client.client import McpClient
 from mcp_notebook.mcp_client.stdio import open_command
 from mcp_notebook.protocol.errors import CONNECTION_CLOSED, METHOD_NOT_FOUND, ProtocolError
@@ -33,9 +32,13 @@ def hear():
 """
 
 
-def opened(program, tmp_path, **env):
+def opened(program, tmp_path, *, end_limit=2.0, **env):
     return open_command(
-        [sys.executable, "-c", program], env=env, folder=tmp_path, errors=sys.__stderr__
+        [sys.executable, "-c", program],
+        env=env,
+        folder=tmp_path,
+        errors=sys.__stderr__,
+        end_limit=end_limit,
     )
 
 
@@ -202,8 +205,7 @@ hear()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="processes of one group are POSIX's")
-async def test_a_command_that_stays_is_killed_with_all_that_it_started(tmp_path, monkeypatch):
-    monkeypatch.setattr(stdio, "_END_LIMIT", 0.2)
+async def test_a_command_that_stays_is_killed_with_all_that_it_started(tmp_path):
     child = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
     program = f"""{SCRIPT}
 import signal
@@ -212,7 +214,7 @@ child = subprocess.Popen([sys.executable, "-c", {child!r}])
 say(id=hear()["id"], result={{"pids": [os.getpid(), child.pid]}})
 time.sleep(60)
 """
-    async with opened(program, tmp_path) as transport:
+    async with opened(program, tmp_path, end_limit=0.2) as transport:
         answer = await transport.ask({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
     await wait_until_ended(answer["result"]["pids"])
 
