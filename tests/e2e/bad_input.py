@@ -297,6 +297,8 @@ ANY_OUTCOME = {
     types.UNSUPPORTED_PROTOCOL_VERSION,
     types.MISSING_REQUIRED_CLIENT_CAPABILITY,
 }
+MAX_ID = 1_000
+"""Characters of an id that is a text, and bits of a number, that a client may use."""
 _METHODS = {method for method, _ in _OTHER_REQUESTS} - {"nobody/knows"}
 
 
@@ -313,7 +315,7 @@ def expect_answers(
     if not line.strip():
         return
     try:
-        value = from_json(line)
+        value = from_json(line, allow_inf_nan=False)
     except ValueError:
         yield ANY_ID, {PARSE_ERROR}
         return
@@ -348,7 +350,9 @@ def _is_message(value: Mapping[str, Any]) -> bool:
 
 
 def _is_id(value: Any) -> bool:
-    return isinstance(value, str) or type(value) is int
+    if isinstance(value, str):
+        return len(value) <= MAX_ID
+    return type(value) is int and value.bit_length() <= MAX_ID
 
 
 def _read_id(value: Mapping[str, Any]) -> Any:
