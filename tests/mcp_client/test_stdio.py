@@ -5,6 +5,7 @@ import sys
 import anyio
 import psutil
 import pytest
+from live import TIMEOUT
 
 from mcp_notebook.mcp_client.client import McpClient
 from mcp_notebook.mcp_client.stdio import open_command
@@ -116,16 +117,22 @@ async def test_a_call_that_nobody_waits_for_is_cancelled(tmp_path):
     program = f"""{SCRIPT}
 say(id=hear()["id"], result={{"protocolVersion": "2025-11-25"}})
 assert hear()["method"] == "notifications/initialized"
-asked, cancelled = hear(), hear()
+asked = hear()
+open("asked", "w").close()
+cancelled = hear()
 say(id=hear()["id"], result={{"content": [], "_meta": [asked["id"], cancelled]}})
 hear()
 """
     async with opened(program, tmp_path) as transport:
         client = McpClient(transport, "test", LATEST_HANDSHAKE)
         await client.open()
-        with anyio.move_on_after(0.05):
-            await client.call_tool("slow", {})
-        number, cancelled = (await client.call_tool("t", {}))["_meta"]
+        with anyio.fail_after(TIMEOUT):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(client.call_tool, "slow", {})
+                while not (tmp_path / "asked").exists():  # noqa: ASYNC110 - of another process
+                    await anyio.sleep(0.01)
+                tasks.cancel_scope.cancel()
+            number, cancelled = (await client.call_tool("t", {}))["_meta"]
     assert cancelled["method"] == "notifications/cancelled"
     assert cancelled["params"]["requestId"] == number
 
@@ -220,7 +227,7 @@ time.sleep(60)
 
 
 async def wait_until_ended(pids):
-    with anyio.fail_after(10):
+    with anyio.fail_after(TIMEOUT):
         while any(map(is_running, pids)):  # noqa: ASYNC110 - others reap killed processes
             await anyio.sleep(0.01)
 
