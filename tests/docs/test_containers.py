@@ -8,7 +8,7 @@ import pytest
 import yaml
 from typer.main import get_command
 
-from mcp_notebook.bridge.transports.health_check import HEALTH_PATH
+from mcp_notebook.bridge.transports.http import HEALTH_PATH
 from mcp_notebook.cli import main
 
 FOLDER = Path(__file__).parents[2] / "docs" / "operate" / "containers"

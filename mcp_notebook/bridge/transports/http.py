@@ -17,15 +17,17 @@ import uvicorn
 
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.gate import Authenticator, Gate
-from mcp_notebook.bridge.asgi import ASGIApp, Receive, Scope, Send
+from mcp_notebook.bridge.asgi import ASGIApp, Receive, Scope, Send, make_text_response
 from mcp_notebook.bridge.transports.connections import Connections
 from mcp_notebook.bridge.transports.endpoint import PATH
-from mcp_notebook.bridge.transports.health_check import answer_health
 from mcp_notebook.bridge.transports.http_connection import HttpConnection
 from mcp_notebook.bridge.transports.port_owner import find_port_use
 from mcp_notebook.errors import SettingsError
 from mcp_notebook.settings.settings import DEFAULT_PORT, Settings
 
+HEALTH_PATH = "/healthz"
+"""In front of the gate: anyone can learn that the bridge is up, and nothing else."""
+_HEALTH_METHODS = ("GET", "HEAD")
 SHUTDOWN_GRACE = 0.5
 """Seconds for incomplete requests when the bridge stops."""
 PORTS_TRIED = 50
@@ -137,7 +139,7 @@ async def serve_http(  # noqa: PLR0913 - each belongs to another part
         refusals=connections.refusals,
         on_admission=connections.admit,
     )
-    config = _configure(answer_health(publish(gate)), settings)
+    config = _configure(_answer_health(publish(gate)), settings)
     http = _Uvicorn(config, app.end)
 
     async def end() -> None:
@@ -263,3 +265,20 @@ async def _shake_hands(
         except Exception as error:  # noqa: BLE001 - go on serving the others
             connections.forget(connection.number)
             connections.refusals.note(address, f"of an unexpected {type(error).__name__}")
+
+
+def _answer_health(app: ASGIApp) -> ASGIApp:
+    """Wrap an application in middleware that answers ``/healthz``."""
+
+    async def answered_app(scope: Scope, receive: Receive, send: Send) -> None:
+        if (
+            scope["type"] == "http"
+            and scope["path"] == HEALTH_PATH
+            and scope["method"] in _HEALTH_METHODS  # the gate handles other methods
+        ):
+            headers = {"Cache-Control": "no-store"}
+            await make_text_response("ok", headers=headers)(scope, receive, send)
+        else:
+            await app(scope, receive, send)
+
+    return answered_app
