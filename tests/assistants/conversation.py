@@ -16,6 +16,7 @@ from typing import Any
 
 from assistants import ANSWER, ASSISTANTS, QUESTION, Assistant
 from codex_app import CodexApp
+from judging_stdio import check_judged, judge_settings
 from live import LiveKernel, live_kernel
 from model_apis import Received
 from npm_packages import find_node
@@ -184,6 +185,7 @@ def set_up(assistant: Assistant, home: Path, url: str, modules: Path) -> Command
         client = find_client("mcp.json")
         assert assistant.write_server is not None
         assistant.write_server(home, client.make_entry(build_launch(client, Settings())))
+    judge_settings(home)
     node = find_node(modules)
     machine = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
     program = modules / assistant.program.format(platform=f"{sys.platform}-{machine}")
@@ -236,6 +238,7 @@ def conversation(name: str, home: Path, modules: Path) -> Iterator[Conversation]
         if app is not None:
             app.say(QUESTION)
         yield Conversation(name, assistant, home, kernel, other, model, app, servers)
+    check_judged(home)
 
 
 def _list_servers(assistant: Assistant, commands: Commands) -> str:

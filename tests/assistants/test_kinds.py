@@ -15,6 +15,7 @@ import pytest
 from assistants import ANSWER, ASSISTANTS, QUESTION, Assistant, write_json
 from codex_app import CodexApp
 from conversation import Commands, set_up
+from judging_stdio import check_judged
 from kinds import CELLS, LOOK, REPORT
 from live import live_kernel
 from npm_packages import LIMIT
@@ -96,6 +97,7 @@ def desk(request, module_home, modules):
             kernel.ok(cell)
         commands = set_up(assistant, home, model.url, modules)
         yield Desk(request.param, assistant, home, model, commands)
+    check_judged(home)
 
 
 @pytest.fixture
