@@ -102,33 +102,14 @@ async def _read_answer(response: httpx2.Response, request_id: int) -> Mapping[st
         raise ProtocolError(
             INTERNAL_ERROR, f"HTTP {response.status_code}: the body is not a JSON-RPC message."
         )
-    async for data in _read_events(response):
-        message = _read_message(data)
+    async for event in httpx2.EventSource(response, max_event_size=None):
+        message = _read_message(event.data)
         if message is not None and message.get("id") == request_id and "method" not in message:
             return message
     raise ProtocolError(CONNECTION_CLOSED, "Connection closed")
 
 
-async def _read_events(response: httpx2.Response) -> AsyncIterator[bytes]:
-    """Yield the data of each event of a stream.
-
-    https://html.spec.whatwg.org/multipage/server-sent-events.html; httpx2's own lines also end at
-    U+2028 and the like, which JSON may have.
-    """
-    rest = b""
-    data: list[bytes] = []
-    async for chunk in response.aiter_bytes():
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            text = line.removesuffix(b"\r")
-            if text.startswith(b"data:"):
-                data.append(text[5:].removeprefix(b" "))
-            elif not text and data:
-                yield b"\n".join(data)
-                data = []
-
-
-def _read_message(text: bytes) -> Mapping[str, Any] | None:
+def _read_message(text: bytes | str) -> Mapping[str, Any] | None:
     try:
         message = from_json(text)
     except ValueError:

@@ -10,11 +10,15 @@ from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from mcp_notebook.protocol.errors import INVALID_PARAMS, METHOD_NOT_FOUND, ProtocolError
 from mcp_notebook.protocol.messages import MAX_ID, is_id
-from mcp_notebook.protocol.versions import HANDSHAKE_VERSIONS
+from mcp_notebook.protocol.versions import (
+    HANDSHAKE_VERSIONS,
+    LATEST_HANDSHAKE,
+    VERSIONS,
+)
 
 LogLevel: TypeAlias = Literal[
     "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"
@@ -153,14 +157,16 @@ class Method(Struct, frozen=True):
     """A kind of request."""
 
     parameters: type[Parameters]
-    era: Literal["handshake", "modern", "both"] = "both"
-    """The versions that have it."""
+    since: str = VERSIONS[0]
+    """The first version that has it."""
+    until: str = VERSIONS[-1]
+    """The last one."""
 
 
 METHODS: Mapping[str, Method] = {
-    INITIALIZE: Method(InitializeParameters, "handshake"),
-    PING: Method(Parameters, "handshake"),
-    DISCOVER: Method(Parameters, "modern"),
+    INITIALIZE: Method(InitializeParameters, until=LATEST_HANDSHAKE),
+    PING: Method(Parameters, until=LATEST_HANDSHAKE),
+    DISCOVER: Method(Parameters, since="2026-07-28"),
     LIST_TOOLS: Method(ListParameters),
     CALL: Method(CallParameters),
     "prompts/list": Method(ListParameters),
@@ -168,15 +174,15 @@ METHODS: Mapping[str, Method] = {
     "resources/list": Method(ListParameters),
     "resources/templates/list": Method(ListParameters),
     "resources/read": Method(ReadParameters),
-    "resources/subscribe": Method(UriParameters, "handshake"),
-    "resources/unsubscribe": Method(UriParameters, "handshake"),
+    "resources/subscribe": Method(UriParameters, until=LATEST_HANDSHAKE),
+    "resources/unsubscribe": Method(UriParameters, until=LATEST_HANDSHAKE),
     "completion/complete": Method(CompleteParameters),
-    "logging/setLevel": Method(LevelParameters, "handshake"),
-    LISTEN: Method(ListenParameters, "modern"),
+    "logging/setLevel": Method(LevelParameters, until=LATEST_HANDSHAKE),
+    LISTEN: Method(ListenParameters, since="2026-07-28"),
     # https://github.com/modelcontextprotocol/ext-tasks
-    "tasks/get": Method(TaskParameters, "modern"),
-    "tasks/update": Method(UpdateParameters, "modern"),
-    "tasks/cancel": Method(TaskParameters, "modern"),
+    "tasks/get": Method(TaskParameters, since="2026-07-28"),
+    "tasks/update": Method(UpdateParameters, since="2026-07-28"),
+    "tasks/cancel": Method(TaskParameters, since="2026-07-28"),
     # https://github.com/modelcontextprotocol/ext-skills
     "skills/list": Method(ListParameters),
     "skills/get": Method(UriParameters),
@@ -197,13 +203,14 @@ def read_parameters(method: str, version: str, params: Mapping[str, Any] | None)
         ProtocolError: The version has no such method, or the parameters are invalid.
     """
     known = METHODS.get(method)
-    era = "handshake" if version in HANDSHAKE_VERSIONS else "modern"
-    if known is None or known.era not in (era, "both"):
+    if known is None or not known.since <= version <= known.until:  # dates
         raise ProtocolError(METHOD_NOT_FOUND, "Method not found", method)
     try:
         parameters = msgspec.convert({} if params is None else params, known.parameters)
     except msgspec.ValidationError as error:
         raise ProtocolError(INVALID_PARAMS, f"Invalid request parameters: {error}.") from None
+    if version in HANDSHAKE_VERSIONS and isinstance(parameters, _Answered):
+        parameters = structs.replace(parameters, input_responses=None, request_state=None)
     token = (parameters.meta or {}).get("progressToken")
     if token is not None and not is_id(token):
         message = (

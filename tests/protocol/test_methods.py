@@ -180,7 +180,7 @@ def test_the_table_has_the_methods_of_mcp_but_those_of_core_tasks_and_of_three_e
         (method, version)
         for method, kind in METHODS.items()
         for version in VERSIONS
-        if kind.era in ("both", "handshake" if version in HANDSHAKE_VERSIONS else "modern")
+        if kind.since <= version <= kind.until
     }
     others = {method for method, _ in ours - set(official.CLIENT_REQUESTS)}
     assert set(official.CLIENT_REQUESTS) <= ours
@@ -227,3 +227,11 @@ def test_parameters_that_may_be_missing_may_be_missing(params):
 def test_a_progress_token_is_a_text_or_a_whole_number(token):
     with pytest.raises(ProtocolError, match="`progressToken`"):
         read_parameters("ping", HANDSHAKE_VERSIONS[0], {"_meta": {"progressToken": token}})
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_answers_of_the_user_come_with_a_request_only_since_it_may_be_repeated(version):
+    params = {"name": "x", "requestState": "sealed", "inputResponses": {"a": {}}}
+    read = read_parameters("tools/call", version, params)
+    answers = (read.request_state, read.input_responses)
+    assert answers == (("sealed", {"a": {}}) if version in MODERN_VERSIONS else (None, None))

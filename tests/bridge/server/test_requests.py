@@ -87,7 +87,7 @@ async def ask(method, params=None, version=LATEST_MODERN, *, request_id=1, **opt
 
 def has(version, method):
     """Tell whether a version has a method."""
-    return METHODS[method].era in ("both", "handshake" if version < LATEST_MODERN else "modern")
+    return METHODS[method].since <= version <= METHODS[method].until
 
 
 # -- which methods there are

@@ -43,7 +43,7 @@ from mcp_notebook.protocol.messages import (
     write_request,
 )
 from mcp_notebook.protocol.methods import CANCELLED, INITIALIZE, METHODS, PING
-from mcp_notebook.protocol.versions import PROTOCOL_VERSION_KEY
+from mcp_notebook.protocol.versions import LATEST_HANDSHAKE, PROTOCOL_VERSION_KEY
 
 SendMessage: TypeAlias = Callable[[bytes], Awaitable[None]]
 """Sends a client a JSON-RPC message."""
@@ -98,7 +98,9 @@ class ClientSession:
             )
             raise ProtocolError(INVALID_REQUEST, reason)
         known = METHODS.get(message.method)
-        is_unknown = known is None or known.era == "modern"  # answered so, which helps more
+        is_unknown = (
+            known is None or known.since > LATEST_HANDSHAKE
+        )  # answered so, which helps more
         if self.profile is None and message.method != PING and not is_unknown:
             raise ProtocolError(INVALID_PARAMS, f"Send `{INITIALIZE}` before other requests.")
 
