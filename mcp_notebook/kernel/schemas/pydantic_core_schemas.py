@@ -4,12 +4,18 @@ Runs in the user's kernel, at definition. Pure functions.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from threading import Lock
 from typing import Any, TypeVar
 
 _Built = TypeVar("_Built")
 
 VALUE_KEYS = frozenset({"metadata", "default", "serialization", "expected", "members", "cls"})
 """Keys of a core schema that hold values, not schemas."""
+
+_PREBUILT = ("model", "dataclass")
+_COMPLETE = "__pydantic_complete__"
+_LOCK = Lock()
+"""Held while classes are not complete."""
 
 
 def build_alone(make: Callable[..., _Built], schema: Any) -> _Built:
@@ -19,8 +25,19 @@ def build_alone(make: Callable[..., _Built], schema: Any) -> _Built:
     """
     try:
         return make(schema, _use_prebuilt=False)
-    except TypeError:  # a private option of pydantic; without it, tools still work, less strictly
-        return make(schema)
+    except TypeError:  # a private option, since pydantic 2.13
+        pass
+    # Before, pydantic took it from each class that was complete.
+    classes = [each["cls"] for each in walk_schemas(schema) if each["type"] in _PREBUILT]
+    with _LOCK:
+        complete = [each for each in classes if vars(each).get(_COMPLETE)]
+        try:
+            for each in complete:
+                setattr(each, _COMPLETE, False)
+            return make(schema)
+        finally:
+            for each in complete:
+                setattr(each, _COMPLETE, True)
 
 
 def rewrite(schema: Any, change: Callable[[Mapping[str, Any], dict[str, Any]], Any]) -> Any:

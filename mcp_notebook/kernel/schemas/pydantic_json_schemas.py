@@ -120,7 +120,9 @@ def _encode_default(value: Any, *, is_input: bool) -> Any:
         return read_member(value)
     if is_input and type(value) in (bytes, bytearray):
         return base64.b64encode(value).decode()
-    if type(value) in (list, tuple, set, frozenset):
+    if type(value) in (set, frozenset):
+        value = sorted(value, key=repr)  # the order of texts changes with each start
+    if type(value) in (list, tuple):
         return [_encode_default(item, is_input=is_input) for item in value]
     if type(value) is dict:
         return {key: _encode_default(item, is_input=is_input) for key, item in value.items()}
