@@ -22,10 +22,15 @@ FAILURES = "not-messages-of-mcp"
 """The file with what is wrong, in the home folder."""
 
 
+def judge_words(home: Path, command: Sequence[str]) -> list[str]:
+    """Return the words that run a command through this program; `check_judged` tells the rest."""
+    return [sys.executable, __file__, str(home / FAILURES), *command]
+
+
 def judge_settings(home: Path) -> None:
     """Let the clients whose settings are in a home folder start bridges through this program."""
     program = home / "judged-python"
-    run = join([sys.executable, __file__, str(home / FAILURES), sys.executable])
+    run = join(judge_words(home, [sys.executable]))
     program.write_text(f'#!/bin/sh\nexec {run} "$@"\n', "utf-8")
     program.chmod(0o755)
     changed = 0

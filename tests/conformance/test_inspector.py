@@ -9,6 +9,7 @@ import pytest
 from clients import TOKEN, http_bridge
 from forked_command import list_words
 from judging_proxy import judging
+from judging_stdio import check_judged, judge_words
 from kinds import CELLS, ORDERS, REPORT, SKILL
 from live import kernel_env, live_kernel
 from npm import LIMIT
@@ -54,10 +55,12 @@ def server(request, era, notebook):
     """The Inspector's arguments that name the bridge."""
     options = ["--protocol-era", era, "--connect-timeout", "60000"]
     if request.param == "stdio":
-        return [*options, *list_words("stdio")]
+        yield [*options, *judge_words(notebook.home, list_words("stdio"))]
+        check_judged(notebook.home)
+        return
     url = request.getfixturevalue("url")
     header = f"Authorization: Bearer {TOKEN}"
-    return [*options, "--transport", "http", "--server-url", url, "--header", header]
+    yield [*options, "--transport", "http", "--server-url", url, "--header", header]
 
 
 @pytest.fixture
