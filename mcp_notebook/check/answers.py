@@ -47,7 +47,7 @@ def judge_answers(subject: Subject) -> Iterator[Finding]:
             rule="failing-cell",
             severity="error",
             cell=number,
-            reason=f"The cell fails, so `mcp-notebook serve` would stop here.\n{failure}",
+            reason=failure,
             advice="Correct the cell.",
         )
     for tool in subject.list_tools():
