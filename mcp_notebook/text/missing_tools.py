@@ -81,10 +81,10 @@ class MissingTool(Struct, frozen=True):
 # -- what became of its declaration ----------------------------------------------------------------
 
 REFUSED = re.compile(r"^`.+` is not offered as a \w+: .+", re.MULTILINE)
-"""A sentence of `explain_refused` in the output of a cell."""
+"""A sentence of `write_refusal` in the output of a cell."""
 
 
-def explain_refused(name: str, kind: str, reason: str) -> str:
+def write_refusal(name: str, kind: str, reason: str) -> str:
     """Return why a function of a cell that declares others has become no tool.
 
     Args:

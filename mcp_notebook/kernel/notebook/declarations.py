@@ -34,7 +34,7 @@ from mcp_notebook.kernel.tools.declared_tool import (
 from mcp_notebook.kernel.tools.options import ResourceOptions, ToolOptions
 from mcp_notebook.kernel.tools.resource_templates import make_resource_name, read_variables
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
-from mcp_notebook.text.missing_tools import explain_refused
+from mcp_notebook.text.missing_tools import write_refusal
 from mcp_notebook.text.terminal import print_note
 from mcp_notebook.wire import messages
 
@@ -179,7 +179,7 @@ def _declare_each(
             if len(words) == 1 and not isinstance(error, DefinitionError):
                 raise
             reasons[word] = _describe_refusal(error).removeprefix(f"`{word}`: ")
-    refusals = {word: explain_refused(word, kind, reason) for word, reason in reasons.items()}
+    refusals = {word: write_refusal(word, kind, reason) for word, reason in reasons.items()}
     if not tools and len(words) > 1 and len(set(reasons.values())) == 1:
         raise DefinitionError(reasons[words[0]])
     if not tools:
@@ -237,7 +237,7 @@ def declare_decorated(
             registry.add(*tools)
         except Exception as error:  # noqa: BLE001 - one odd function must not hide the others
             kind = (read_own_mark(namespace[name]) or ToolOptions).kind
-            print_note(explain_refused(name, kind, _describe_refusal(error)))
+            print_note(write_refusal(name, kind, _describe_refusal(error)))
     for value in tuple(namespace.values()):
         skill = read_skill_mark(value)
         if skill is not None:

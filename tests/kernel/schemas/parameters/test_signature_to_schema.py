@@ -241,6 +241,34 @@ def test_a_parameter_with_an_alias_is_called_by_it_and_passed_by_its_name():
         schema.validate({})
 
 
+def test_names_that_models_apis_refuse_have_an_alias_of_their_own_for_clients():
+    f = notebook(
+        """
+        def f(año: int, δ_max=0.5, *, n=1, ñ: bool = True, delta_max=None, Δ=()):
+            'Do.\\n\\nArgs:\\n    año: The year.'
+        """
+    )["f"]
+    shown = {name: item.get("description") for name, item in properties(f).items()}
+    assert shown == {
+        "ano": "año: The year.",
+        "delta_max_2": "δ_max",
+        "n": None,
+        "n_2": "ñ",
+        "delta_max": None,
+        "Delta": "Δ",
+    }
+    schema = read_function_schema(f)
+    values = {"año": 7, "δ_max": 2, "n": 1, "ñ": True, "delta_max": None, "Δ": [3]}
+    assert schema.validate({"ano": "7", "delta_max_2": 2, "Delta": [3]}) == values
+    with pytest.raises(InvalidArguments) as refused:
+        schema.validate({"año": 7, "n_2": "b"})
+    said = str(refused.value)
+    assert "ano: missing; allowed: integer." in said
+    assert "año: no such parameter; did you mean 'ano'?" in said
+    assert "n_2: got 'b' (string)" in said
+    assert "δ_max" in read_function_schema(f, is_tool=False).input_schema["properties"]
+
+
 # -- any callable ----------------------------------------------------------------------------------
 
 
