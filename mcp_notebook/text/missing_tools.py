@@ -80,7 +80,7 @@ class MissingTool(Struct, frozen=True):
 
 # -- what became of its declaration ----------------------------------------------------------------
 
-REFUSED = re.compile(r"^`.+` is not offered as a \w+: .+", re.MULTILINE)
+REFUSED = re.compile(r"`[^`\n]+` is not offered as a \w+: .+")
 """A sentence of `write_refusal` in the output of a cell."""
 
 

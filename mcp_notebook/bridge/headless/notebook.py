@@ -202,13 +202,14 @@ async def _run_cell(
     Raises:
         NotebookError: The kernel cannot run further cells.
     """
-    cell = runner.nb.cells[index]
+    cell, said = runner.nb.cells[index], ""
     try:
         await _execute(runner, cell, index)
     except CellExecutionError as error:
-        failure = _describe_failure(cell, error)
-        text = f"{where} failed:\n\n{_indent(cell.source)}\n\n{failure}"
-        return text, REFUSED.search(error.evalue) is not None
+        said = error.evalue
+        if not REFUSED.search(said):
+            failure = _describe_failure(cell, error)
+            return f"{where} failed:\n\n{_indent(cell.source)}\n\n{failure}", False
     except _CellExits:
         raise NotebookError(
             f"{where} ends the kernel with `exit()` or `quit()`, and the tools with it: remove "
@@ -219,8 +220,8 @@ async def _run_cell(
             f"The kernel died in this cell: {where}\n\n{_indent(cell.source)}\n\n"
             f"{kernel.describe_death()}"
         ) from None
-    refused = "\n".join(REFUSED.findall(strip_escapes(_join_streams(cell))))
-    return (f"{where}:\n{refused}" if refused else None), True
+    refused = dict.fromkeys(REFUSED.findall(strip_escapes(f"{said}\n{_join_streams(cell)}")))
+    return "\n".join([f"{where}:", *refused]) if refused else None, True
 
 
 def _join_streams(cell: NotebookNode) -> str:

@@ -222,7 +222,7 @@ class _Signature:
         Args:
             texts: The docstring's description of each.
         """
-        aliases = self._choose_aliases()
+        aliases = self.choose_aliases()
         return [
             make_parameter(
                 item.name,
@@ -235,7 +235,7 @@ class _Signature:
             if item.seen_as == "argument"
         ]
 
-    def _choose_aliases(self) -> dict[str, str]:
+    def choose_aliases(self) -> dict[str, str]:
         """Return names for clients of parameters whose own names models' APIs would refuse."""
         aliases: dict[str, str] = {}
         taken = set(self.list_names("argument"))
@@ -464,6 +464,10 @@ def _list_warnings(
         if not signature.is_typed(item)
     ]
     hints += _describe_unknown_names(signature.parameters)
+    aliases = signature.choose_aliases().items()
+    if aliases:
+        listed = ", ".join(f"`{name}` is `{alias}`" for name, alias in aliases)
+        hints.append(f"For clients, {listed}: models' APIs accept only ASCII names.")
     if signature.open_keywords:
         hints.append(
             f"Clients do not see `**{signature.open_keywords}` and cannot use it: declare a "
