@@ -222,7 +222,7 @@ class _Signature:
         Args:
             texts: The docstring's description of each.
         """
-        aliases = self.choose_aliases()
+        aliases = self._choose_aliases()
         return [
             make_parameter(
                 item.name,
@@ -235,7 +235,7 @@ class _Signature:
             if item.seen_as == "argument"
         ]
 
-    def choose_aliases(self) -> dict[str, str]:
+    def _choose_aliases(self) -> dict[str, str]:
         """Return names for clients of parameters whose own names models' APIs would refuse."""
         aliases: dict[str, str] = {}
         taken = set(self.list_names("argument"))
@@ -341,14 +341,19 @@ def _build(signature: _Signature) -> FunctionSchema:
     check_schema(built.schema, signature.name)
     defaults = {item.name: item.default for item in parameters if item.default is not NO_DEFAULT}
     # A `Field(alias=...)` is what clients say.
-    aliases = zip(parameters, built.schema["properties"], strict=True)
-    published = {alias: defaults[item.name] for item, alias in aliases if item.name in defaults}
+    names = [item.name for item in parameters]
+    aliases = dict(zip(names, built.schema["properties"], strict=True))
+    published = {aliases[name]: default for name, default in defaults.items()}
     if not signature.is_library:
         check_defaults(published, built, signature.name)
     return FunctionSchema(
         description=shorten_description(doc.description)[0],
         input_schema=built.schema,
-        warnings=(*_list_warnings(signature, doc.description), *built.notes),
+        warnings=(
+            *_list_warnings(signature, doc.description),
+            *_describe_aliases(aliases),
+            *built.notes,
+        ),
         injected=signature.list_names("injected"),
         hidden=signature.list_names("hidden"),
         binding=signature.binding,
@@ -444,6 +449,17 @@ def _describe_unknown_names(parameters: Iterable[HintedParameter]) -> Iterator[s
         )
 
 
+def _describe_aliases(aliases: Mapping[str, str]) -> Iterator[str]:
+    """Yield a hint about parameters that clients know by other names for their letters' sake."""
+    other = [
+        f"`{name}` is `{alias}`"
+        for name, alias in aliases.items()
+        if alias != name and not _NAME.fullmatch(name)
+    ]
+    if other:
+        yield f"For clients, {', '.join(other)}: models' APIs accept only ASCII names."
+
+
 def _list_warnings(
     signature: _Signature, description: str, fields: Iterable[str] = ()
 ) -> tuple[str, ...]:
@@ -464,10 +480,6 @@ def _list_warnings(
         if not signature.is_typed(item)
     ]
     hints += _describe_unknown_names(signature.parameters)
-    aliases = signature.choose_aliases().items()
-    if aliases:
-        listed = ", ".join(f"`{name}` is `{alias}`" for name, alias in aliases)
-        hints.append(f"For clients, {listed}: models' APIs accept only ASCII names.")
     if signature.open_keywords:
         hints.append(
             f"Clients do not see `**{signature.open_keywords}` and cannot use it: declare a "
