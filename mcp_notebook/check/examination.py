@@ -4,8 +4,7 @@ Runs in the process of the command, on its event loop. The kernel is one of its 
 with the command.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -126,7 +125,7 @@ async def run_subject(settings: Settings, examination: Examination) -> Subject:
         for number, cell in enumerate(list_code_cells(version[1]).cells, start=1)
     ]
     failures: list[tuple[int, str]] = []
-    with show_on_stderr() as show, _explain_missing(failures):
+    with show_on_stderr() as show:
         progress = partial(_note_progress, show, failures)
         async with (
             # To find out about all cells; those that fail are findings.
@@ -149,17 +148,6 @@ async def run_subject(settings: Settings, examination: Examination) -> Subject:
                 skipped=calls.skipped,
                 failures=failures,
             )
-
-
-@contextmanager
-def _explain_missing(failures: Sequence[tuple[int, str]]) -> Iterator[None]:
-    """Say which cell has failed if the notebook offers no tools."""
-    try:
-        yield
-    except NotebookError as error:
-        if not failures:
-            raise
-        raise NotebookError(f"{failures[0][1]}\n\n{error}") from None
 
 
 def _note_progress(

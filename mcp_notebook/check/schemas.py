@@ -8,7 +8,6 @@ Pure. Each rule names where it was seen:
   "input_schema does not support oneOf, allOf, or anyOf at the top level".
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -18,7 +17,6 @@ from mcp_notebook.check.subject import CheckedTool, Subject
 from mcp_notebook.schema_keywords import DEFINITIONS, LISTS, NAMED, SINGLE
 
 Schema: TypeAlias = Mapping[str, Any]
-_KEY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 _PARTS = {"items": "[]", "additionalProperties": "{}"}
 """How places name the parts of lists and objects: `rows[]`."""
 _COMBINATIONS = ("anyOf", "oneOf", "allOf")
@@ -125,13 +123,6 @@ def _list_types(schema: Schema) -> tuple[str, ...]:
 
 def _refuse_anthropic(schema: Schema) -> Iterator[Refusal]:
     yield from _list_at_root(schema, _COMBINATIONS)
-    for name in schema.get("properties", {}):
-        if not _KEY.fullmatch(name):
-            yield Refusal(
-                name,
-                "is longer than 64, or has more than letters, digits, `_`, `.` and `-`",
-                "Rename the parameter, or give it another name for clients by an alias.",
-            )
 
 
 PROVIDERS = (

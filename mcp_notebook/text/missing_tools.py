@@ -27,6 +27,7 @@ another bridge runs it           a notebook without a frontend belongs to the br
 ===============================  ==================================================================
 """
 
+import re
 import time
 from collections.abc import Sequence
 
@@ -78,6 +79,20 @@ class MissingTool(Struct, frozen=True):
 
 
 # -- what became of its declaration ----------------------------------------------------------------
+
+REFUSED = re.compile(r"`[^`\n]+` is not offered as a \w+: .+")
+"""A sentence of `write_refusal` in the output of a cell."""
+
+
+def write_refusal(name: str, kind: str, reason: str) -> str:
+    """Return why a function of a cell that declares others has become no tool.
+
+    Args:
+        name: The function's.
+        kind: What it should become.
+        reason: A sentence, which may begin as a clause.
+    """
+    return f"`{name}` is not offered as a {kind}: {' '.join(reason.split())}"
 
 
 class DroppedTool(Struct, frozen=True):

@@ -4,6 +4,7 @@ Pure functions on strings, in every process.
 """
 
 import re
+import unicodedata
 from collections.abc import Iterable
 
 _KILO, _MINUTE, _HOUR = 1_000, 60, 3_600
@@ -14,6 +15,10 @@ _HARMFUL = re.compile(
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # the direction of text
     "\u2028\u2029\u206a-\u206f\ufff9-\ufffb\ud800-\udfff]"  # line ends, marks, surrogates
 )
+_LETTER = re.compile(
+    r"(GREEK|LATIN) (SMALL|CAPITAL) (?:LETTER|LIGATURE) (?:DOTLESS |FINAL )?([A-Z]+)"
+)
+"""The name of a letter in Unicode."""
 
 
 _MIN_BEGINNING = 3
@@ -57,6 +62,26 @@ def _count_common(word: str, other: str) -> int:
     return next(
         (at for at, (one, two) in enumerate(pairs) if one != two), min(len(word), len(other))
     )
+
+
+def spell_ascii(text: str) -> str:
+    """Return text without accents, and with Greek letters by their names: ``ano``, ``sigma_max``.
+
+    Letters of other scripts stay as they are.
+
+    Args:
+        text: An identifier of Python.
+    """
+    spelled = ""
+    for char in unicodedata.normalize("NFKD", text.replace("ß", "ss")):
+        letter = None if char.isascii() else _LETTER.match(unicodedata.name(char, ""))
+        if letter is not None:
+            name = letter[3].replace("LAMDA", "LAMBDA")  # so Unicode spells it
+            name = name.lower() if letter[2] == "SMALL" else name.capitalize()
+            spelled += f" {name} " if letter[1] == "GREEK" else name
+        elif not unicodedata.combining(char):
+            spelled += char
+    return re.sub(r"(?<=[A-Za-z0-9]) +(?=[A-Za-z])", "_", spelled).replace(" ", "")
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:

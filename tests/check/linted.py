@@ -46,14 +46,16 @@ def declare(shell: InteractiveShell, cells: Iterable[str]) -> list[DeclaredTool]
         head, _, body = cell.partition("\n")
         if head.startswith("%%mcp_tool"):
             line = read_line(build_parser(), head[10:], body, str)
-            found = declare_cell(shell, line, None)
+            found = list(declare_cell(shell, line, None).tools)
         else:
             rest = re.sub(r"(?m)^%(?:load_ext|mcp).*$", "", cell)
             shell.run_cell(rest).raise_error()
             found = [
                 tool
                 for words in re.findall(r"(?m)^%mcp_tool (.*)$", cell)
-                for tool in declare_names(shell, read_line(build_parser(), words, None, str), None)
+                for tool in declare_names(
+                    shell, read_line(build_parser(), words, None, str), None
+                ).tools
             ]
             marked = [value for value in shell.user_ns.values() if read_mark(value)]
             found += [make_tool(value) for value in marked if f"def {value.__name__}(" in cell]

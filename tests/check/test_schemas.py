@@ -45,10 +45,6 @@ def test_common_parts_are_taken_by_all(provider, part):
     assert refuse(provider, x=part) == []
 
 
-def test_a_parameters_name_that_anthropic_refuses_is_found():
-    assert refuse("anthropic", **{"$top": {"type": "integer"}}) != []
-
-
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
 def test_alternatives_at_the_top_are_refused(provider):
     schema = {"type": "object", "properties": {}, "anyOf": [{"required": ["a"]}]}

@@ -47,6 +47,7 @@ from mcp_notebook.discovery.record_ids import make_id
 from mcp_notebook.discovery.records import Record, list_live_records
 from mcp_notebook.errors import KernelDied, NotebookError, OffersNothing
 from mcp_notebook.settings.settings import Settings
+from mcp_notebook.text.missing_tools import REFUSED
 from mcp_notebook.text.wording import strip_escapes
 from mcp_notebook.wire import messages
 
@@ -122,8 +123,8 @@ async def run_notebook(  # noqa: PLR0913 - what it uses
         await early.launch.end()
     try:
         async with run_kernel(launch, settings) as kernel:
-            await _run_cells(kernel, path, notebook, progress, allow_errors=allow_errors)
-            record, tools = await _find_record(path, settings, kernel_id)
+            failures = await _run_cells(kernel, path, notebook, progress, allow_errors=allow_errors)
+            record, tools = await _find_record(path, settings, kernel_id, failures)
             keep_offer(settings.home, path, describe_code(document), record.name, tools)
             yield RunningNotebook(record, kernel.wait_for_end)
     finally:
@@ -142,8 +143,11 @@ async def _run_cells(
     progress: Callable[[CellProgress], None],
     *,
     allow_errors: bool,
-) -> None:
-    """Run the cells in order; only code cells are numbered."""
+) -> list[str]:
+    """Run the cells in order, and return what failed; only code cells are numbered.
+
+    A function that cannot be a tool does not keep a notebook from serving its other tools.
+    """
     runner = NotebookClient(
         notebook,
         km=kernel.manager,
@@ -155,6 +159,7 @@ async def _run_cells(
     runner.kc = kernel.client
     total = len(notebook.cells)
     failure: str | None = None
+    failures: list[str] = []
     for number, cell in enumerate(notebook.cells, start=1):
         progress(
             CellProgress(
@@ -162,11 +167,14 @@ async def _run_cells(
             )
         )
         where = f"Code cell {number} of {total} of {path.name}"
-        failure = await _run_cell(runner, kernel, number - 1, where)
-        if failure is not None and not allow_errors:
-            advice = _LOAD if _NOT_LOADED.search(failure) else _ADVICE
-            raise NotebookError(f"{failure}\n{advice}")
+        failure, can_go_on = await _run_cell(runner, kernel, number - 1, where)
+        if failure is not None:
+            failures.append(failure)
+            if not (allow_errors or can_go_on):
+                advice = _LOAD if _NOT_LOADED.search(failure) else _ADVICE
+                raise NotebookError(f"{failure}\n{advice}")
     progress(CellProgress(notebook=path, done=total, total=total, failure=failure))
+    return failures
 
 
 def _raise_error(cell: NotebookNode, cell_index: int, execute_reply: Any) -> None:  # noqa: ARG001
@@ -188,17 +196,20 @@ def _refuse_exit(cell: NotebookNode, cell_index: int, execute_reply: Any) -> Non
 
 async def _run_cell(
     runner: NotebookClient, kernel: KernelProcess, index: int, where: str
-) -> str | None:
-    """Run one cell, and return why it failed, or None if it succeeded.
+) -> tuple[str | None, bool]:
+    """Run one cell; return why it failed, or None, and whether only functions were refused.
 
     Raises:
         NotebookError: The kernel cannot run further cells.
     """
-    cell = runner.nb.cells[index]
+    cell, said = runner.nb.cells[index], ""
     try:
         await _execute(runner, cell, index)
     except CellExecutionError as error:
-        return f"{where} failed:\n\n{_indent(cell.source)}\n\n{_describe_failure(cell, error)}"
+        said = error.evalue
+        if not REFUSED.search(said):
+            failure = _describe_failure(cell, error)
+            return f"{where} failed:\n\n{_indent(cell.source)}\n\n{failure}", False
     except _CellExits:
         raise NotebookError(
             f"{where} ends the kernel with `exit()` or `quit()`, and the tools with it: remove "
@@ -209,7 +220,13 @@ async def _run_cell(
             f"The kernel died in this cell: {where}\n\n{_indent(cell.source)}\n\n"
             f"{kernel.describe_death()}"
         ) from None
-    return None
+    refused = dict.fromkeys(REFUSED.findall(strip_escapes(f"{said}\n{_join_streams(cell)}")))
+    return "\n".join([f"{where}:", *refused]) if refused else None, True
+
+
+def _join_streams(cell: NotebookNode) -> str:
+    """Return what a cell wrote to stdout and stderr."""
+    return "".join(out.text for out in cell.outputs if "name" in out)
 
 
 async def _execute(runner: NotebookClient, cell: NotebookNode, index: int) -> None:
@@ -235,7 +252,7 @@ def _describe_failure(cell: NotebookNode, error: CellExecutionError) -> str:
             "The cell asks for input, but nobody can answer without a frontend. Write the value "
             "into the notebook, or read it from the environment."
         )
-    written = strip_escapes("".join(out.text for out in cell.outputs if "name" in out)).strip()
+    written = strip_escapes(_join_streams(cell)).strip()
     if len(written) > _MAX_OUTPUT:
         written = f"…{written[-_MAX_OUTPUT:]}"
     lines = [line for out in cell.outputs for line in out.get("traceback", ())]
@@ -248,22 +265,25 @@ def _describe_failure(cell: NotebookNode, error: CellExecutionError) -> str:
 
 
 async def _find_record(
-    path: Path, settings: Settings, kernel_id: str
+    path: Path, settings: Settings, kernel_id: str, failures: Sequence[str]
 ) -> tuple[Record, Sequence[messages.ToolInfo]]:
     """Return the kernel's record and its tools, at least one."""
     records = list_live_records(settings.records_folder)
     record = next((record for record in records if record.id == kernel_id), None)
+    said = "".join(f"{failure}\n\n" for failure in failures)
     if record is None:
         raise OffersNothing(
-            f"{path.name} offers no tools: none of its cells ran `%load_ext mcp_notebook`. Add "
-            "that as a cell, and `%%mcp_tool` as the first line of a cell with functions."
+            f"{said}{path.name} offers no tools: none of its cells ran `%load_ext mcp_notebook`. "
+            "Add that as a cell, and `%%mcp_tool` as the first line of a cell with functions."
         )
     async with Links(Catalog()) as links:
         await links.connect(record)
         tools = links.open_links[0].initial_tools
     if not tools and not settings.inspect:
         raise OffersNothing(
-            f"{path.name} offers no tools: it runs `%load_ext mcp_notebook`, but declares none. "
-            "Put `%%mcp_tool` as the first line of a cell with functions."
+            f"{said}{path.name} offers no tools: correct what failed."
+            if failures
+            else f"{path.name} offers no tools: it runs `%load_ext mcp_notebook`, but declares "
+            "none. Put `%%mcp_tool` as the first line of a cell with functions."
         )
     return record, tools

@@ -8,7 +8,7 @@ the next run of another cell, and the author is told how to remove them.
 """
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MethodType
 from typing import Any
 
@@ -32,7 +32,7 @@ class _Run(Struct):
     added: set[str] = msgspec.field(default_factory=set)
     """The names of the tools that it has added and that do not belong to it."""
     notes: dict[str, str] = msgspec.field(default_factory=dict)
-    """Notes for the author on replaced tools, by name."""
+    """Notes for the author on replaced tools and on functions that are no tools, by name."""
 
 
 class EndedRun(Struct, frozen=True):
@@ -137,6 +137,14 @@ class CellTools:
         run.new |= new
         run.notes |= notes
         return True
+
+    def note_refused(self, refusals: Mapping[str, str]) -> None:
+        """Note which functions cannot be tools, to say so at the end of the cell's output.
+
+        Args:
+            refusals: Sentences for the author, by the function's name.
+        """
+        self._find_run().notes.update(refusals)
 
     def _explain_loss(self, tool: DeclaredTool, run: _Run) -> str | None:
         """Return a note for the author if a new tool replaces an existing tool of another cell.

@@ -1,10 +1,11 @@
 """Builds the tools and prompts of cells, of ``%mcp_tool`` lines, and of decorated functions.
 
-Runs on the kernel's main thread, inside the user's cell. The magic adds the tools to the registry
-once all of them are built.
+Runs on the kernel's main thread, inside the user's cell. The magic adds the tools to the registry.
+Of several functions, those that can be tools become tools, and the author reads why the others
+cannot. A line that is wrong itself declares nothing.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,12 +34,20 @@ from mcp_notebook.kernel.tools.declared_tool import (
 from mcp_notebook.kernel.tools.options import ResourceOptions, ToolOptions
 from mcp_notebook.kernel.tools.resource_templates import make_resource_name, read_variables
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
+from mcp_notebook.text.missing_tools import write_refusal
 from mcp_notebook.text.terminal import print_note
+from mcp_notebook.wire import messages
 
 
-def declare_cell(
-    shell: InteractiveShell, line: Line, schemas: SchemaCache | None
-) -> list[DeclaredTool]:
+class Declared(Struct, frozen=True):
+    """What became of the functions of a line or a cell; at least one is a tool."""
+
+    tools: Sequence[DeclaredTool]
+    refusals: Mapping[str, str]
+    """Why the others are no tools, as sentences, by their words."""
+
+
+def declare_cell(shell: InteractiveShell, line: Line, schemas: SchemaCache | None) -> Declared:
     """Build the tools of the cell below ``%%mcp_tool``, or the prompts below ``%%mcp_prompt``.
 
     With a signature on the line, the cell becomes one function, which is stored in the notebook:
@@ -51,29 +60,32 @@ def declare_cell(
         schemas: Schemas of earlier starts.
 
     Raises:
-        DefinitionError: The line or the cell is invalid.
+        DefinitionError: The line or the cell is invalid, or none of its functions can be a tool.
     """
     __tracebackhide__ = True  # an error in the user's cell shows the cell, not these frames
     _check_words(line)
     options = build_options(line.options, line.kind)
-    if line.signature is not None:
-        name = line.signature.name
-        make_function = make_prompt_function if line.kind == "prompt" else make_cell_function
-        function = make_function(shell, line.signature, line.head, line.body)
-        tool = make_tool(function, options, variable=name, schemas=schemas)
-        shell.user_ns[name] = function
-        return [tool]
+    signature = line.signature
+    if signature is not None:
+
+        def make_whole(name: str) -> Sequence[DeclaredTool]:
+            __tracebackhide__ = True
+            make_function = make_prompt_function if line.kind == "prompt" else make_cell_function
+            function = make_function(shell, signature, line.head, line.body)
+            tool = make_tool(function, options, variable=name, schemas=schemas)
+            shell.user_ns[name] = function
+            return [tool]
+
+        return _declare_each([signature.name], line.kind, make_whole)
     names = run_cell(shell, line.head, line.body, line.kind)
     _check_names(names, options)
-    return [
-        make_tool(
-            shell.user_ns[name],
-            merge_mark(options, shell.user_ns[name]),
-            variable=name,
-            schemas=schemas,
-        )
-        for name in names
-    ]
+
+    def make(name: str) -> Sequence[DeclaredTool]:
+        function = shell.user_ns[name]
+        merged = merge_mark(options, function)
+        return [make_tool(function, merged, variable=name, schemas=schemas)]
+
+    return _declare_each(names, line.kind, make)
 
 
 def declare_resource(
@@ -112,9 +124,7 @@ def declare_resource(
     return make_tool(function, replace(options, name=name), schemas=schemas)
 
 
-def declare_names(
-    shell: InteractiveShell, line: Line, schemas: SchemaCache | None
-) -> list[DeclaredTool]:
+def declare_names(shell: InteractiveShell, line: Line, schemas: SchemaCache | None) -> Declared:
     """Build the tools that ``%mcp_tool f model.predict obj`` names.
 
     Args:
@@ -123,28 +133,62 @@ def declare_names(
         schemas: Schemas of earlier starts.
 
     Raises:
-        DefinitionError: A name is not defined, or what it names cannot be a tool.
+        DefinitionError: The line is invalid, or nothing that it names can be a tool.
     """
     options = build_options(line.options, line.kind)
-    words = " ".join(line.names).replace(",", " ").split()
+    words = list(dict.fromkeys(" ".join(line.names).replace(",", " ").split()))
     if not words:
         raise DefinitionError(
             f"Which functions? Write `%mcp_{line.kind} f g`, or put `%%mcp_{line.kind}` (two "
             "percent signs) on the first line of a cell that defines functions."
         )
     _check_names(words, options)
-    tools: dict[str, DeclaredTool] = {}
-    for word in words:
-        for tool in make_tools_by_name(
+    taken: set[str] = set()
+
+    def make(word: str) -> Sequence[DeclaredTool]:
+        tools = make_tools_by_name(
             word, shell.user_ns, options, prefix=line.prefix, schemas=schemas
-        ):
-            if tool.name in tools:
+        )
+        for tool in tools:
+            if tool.name in taken:
                 raise DefinitionError(
                     f"Two tools would be called `{tool.name}`: declare them one at a time, one of "
                     "them with `--name` (an object's with `--prefix`)."
                 )
-            tools[tool.name] = tool
-    return list(tools.values())
+        taken.update(tool.name for tool in tools)
+        return tools
+
+    return _declare_each(words, line.kind, make)
+
+
+def _declare_each(
+    words: Sequence[str], kind: messages.Kind, make: Callable[[str], Sequence[DeclaredTool]]
+) -> Declared:
+    """Make the tools of each word; one that cannot be a tool does not hinder the others.
+
+    Raises:
+        DefinitionError: None is a tool. If several are not for the same reason, that is the line's.
+    """
+    __tracebackhide__ = True
+    tools: list[DeclaredTool] = []
+    reasons: dict[str, str] = {}
+    for word in words:
+        try:
+            tools += make(word)
+        except Exception as error:
+            if len(words) == 1 and not isinstance(error, DefinitionError):
+                raise
+            reasons[word] = _describe_refusal(error).removeprefix(f"`{word}`: ")
+    refusals = {word: write_refusal(word, kind, reason) for word, reason in reasons.items()}
+    if not tools and len(words) > 1 and len(set(reasons.values())) == 1:
+        raise DefinitionError(reasons[words[0]])
+    if not tools:
+        raise DefinitionError("\n".join(refusals.values()))
+    return Declared(tools, refusals)
+
+
+def _describe_refusal(error: Exception) -> str:
+    return str(error) if isinstance(error, DefinitionError) else f"{describe_error(error)}."
 
 
 class DecoratedObject(Struct, frozen=True):
@@ -192,9 +236,8 @@ def declare_decorated(
                 tools = [structs.replace(tool, cell=cell) for tool in new]
             registry.add(*tools)
         except Exception as error:  # noqa: BLE001 - one odd function must not hide the others
-            reason = str(error) if isinstance(error, DefinitionError) else describe_error(error)
             kind = (read_own_mark(namespace[name]) or ToolOptions).kind
-            print_note(f"{name} is not offered as a {kind}: {reason}")
+            print_note(write_refusal(name, kind, _describe_refusal(error)))
     for value in tuple(namespace.values()):
         skill = read_skill_mark(value)
         if skill is not None:

@@ -5,6 +5,7 @@ it. While a cell is still importing a library, it is in ``sys.modules`` with hal
 missing.
 """
 
+import os
 import sys
 import sysconfig
 from pathlib import Path
@@ -26,12 +27,13 @@ def find_library_folder(filename: str) -> Path | None:
     Besides Python's own folders, it is any folder of ``sys.path`` into which pip has installed
     something: it may be the user's own, or stand in PYTHONPATH.
     """
-    path = Path(filename)
+    path = Path(os.path.normpath(filename))
     for folder in path.parents:
         if folder.name in ("site-packages", "dist-packages"):
             return folder
-    for entry in (*_STANDARD, *sys.path):
-        if entry and path.is_relative_to(entry) and (entry in _STANDARD or _has_packages(entry)):
+    # An entry that a notebook adds may be relative: "../libs".
+    for entry in (*_STANDARD, *map(os.path.abspath, filter(None, sys.path))):
+        if path.is_relative_to(entry) and (entry in _STANDARD or _has_packages(entry)):
             return Path(entry)
     return None
 

@@ -24,6 +24,7 @@ from mcp_notebook.kernel.schemas.parameters.callables import read_return_annotat
 from mcp_notebook.kernel.schemas.parameters.sent_arguments import split_texts
 from mcp_notebook.kernel.schemas.parameters.signature_to_schema import (
     FunctionSchema,
+    check_parameter_names,
     read_function_schema,
 )
 from mcp_notebook.kernel.schemas.recursion import cut_cycles, has_other_references
@@ -192,6 +193,8 @@ def make_tool(
     name = _choose_name(function, options, variable)
     check_name(name)
     schema = _read_schema(function, name, options, schemas)
+    if options.kind == "tool":
+        check_parameter_names(schema.input_schema, name)
     check_options(options, name)
     check_complete(options.completions, schema.input_schema.get("properties", {}), name)
     output = make_output_schema(
@@ -355,6 +358,7 @@ def _read_schema(
             hidden_types=(Context,),
             flatten=options.flatten,
             has_description=bool(options.description),
+            is_tool=options.kind == "tool",
             cache=schemas,
         )
     # Late: it loads jsonschema, which most notebooks do not need.

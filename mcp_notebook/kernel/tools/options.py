@@ -18,7 +18,7 @@ from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.tools.own_views import Page, is_own, is_page, read_hosts
 from mcp_notebook.settings.settings import ErrorDetail
-from mcp_notebook.text.wording import suggest
+from mcp_notebook.text.wording import spell_ascii, suggest
 from mcp_notebook.wire import messages
 
 RunMode: TypeAlias = Literal["main", "thread", "fork"]
@@ -432,7 +432,8 @@ def check_name(name: Any) -> None:
         )
     if _NAME.fullmatch(name):
         return
-    suggestion = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_")[:MAX_NAME] or "my_tool"
+    suggestion = re.sub(r"[^A-Za-z0-9_-]+", "_", spell_ascii(name)).strip("_")[:MAX_NAME]
+    suggestion = suggestion or "my_tool"
     quoted = name if len(name) <= 2 * MAX_NAME else f"{name[: 2 * MAX_NAME]}..."
     raise DefinitionError(
         f"{quoted!r} cannot be a tool's name: models' APIs accept 1 to {MAX_NAME} letters, digits, "

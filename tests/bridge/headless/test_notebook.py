@@ -123,6 +123,33 @@ async def test_a_failing_cell_is_passed_over_and_told_when_errors_are_allowed(fo
         assert "ZeroDivisionError" in failures[0]
 
 
+@pytest.mark.parametrize(
+    ("cell", "told"),
+    [
+        ("%mcp_tool x add\nadd(1, 2)", "Code cell 3 of 4 of sums.ipynb:\n`x` is not offered"),
+        ("%mcp_tool x", "Code cell 3 of 4 of sums.ipynb:\n`x` is not offered"),
+        ("%%mcp_tool bad(n: Missing)\nn", "Code cell 3 of 4 of sums.ipynb:\n`bad` is not offered"),
+        (
+            "%mcp_tool x add\nget_ipython().run_line_magic('mcp_tool', 'y')",
+            "Code cell 3 of 4 of sums.ipynb:\n`y` is not offered",
+        ),
+    ],
+)
+async def test_a_function_that_cannot_be_a_tool_is_told_and_does_not_end_the_start(
+    folder, settings, cell, told
+):
+    path = _notebook(folder, LOAD, ADD, cell, "x = 2")
+    async with _run(path, settings) as (_, steps):
+        (failure,) = [step.failure for step in steps if step.failure]
+        assert failure.startswith(told)
+
+
+async def test_a_notebook_of_which_no_function_can_be_a_tool_is_told_why(folder, settings):
+    said = await _refused(_notebook(folder, LOAD, "%mcp_tool x"), settings)
+    assert "`x` is not offered as a tool: `x` is not defined in this notebook" in said
+    assert said.endswith("sums.ipynb offers no tools: correct what failed.")
+
+
 async def test_a_cell_with_jupyters_tag_for_it_may_fail(folder, settings):
     path = _notebook(folder, LOAD, ADD, "1 / 0", tags=["raises-exception"])
     async with _run(path, settings) as (record, _):

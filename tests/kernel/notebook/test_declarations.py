@@ -1,5 +1,9 @@
 """The tools that a cell or a line declares, before they are offered to clients."""
 
+import cmath
+import math
+import statistics
+
 import pytest
 
 from mcp_notebook import mcp_prompt, mcp_tool
@@ -15,12 +19,12 @@ from mcp_notebook.kernel.notebook.magic_line import build_parser, read_line
 def cell(shell, text):
     """Declare a cell, given as what follows ``%%mcp_tool``."""
     head, _, body = text.partition("\n")
-    return declare_cell(shell, read_line(build_parser(), head, body, str), None)
+    return declare_cell(shell, read_line(build_parser(), head, body, str), None).tools
 
 
 def names(shell, line, kind="tool"):
     """Declare what a line names, given as what follows ``%mcp_tool``."""
-    return declare_names(shell, read_line(build_parser(kind), line, None, str, kind), None)
+    return declare_names(shell, read_line(build_parser(kind), line, None, str, kind), None).tools
 
 
 def test_each_public_function_of_a_cell_is_a_tool_with_the_options_of_the_line(shell):
@@ -69,16 +73,39 @@ def _one():
     ("line", "said"),
     [
         ("", "Which functions?"),
-        ("f f", "Two tools would be called `f`"),
+        ("x", "`x` is not offered as a tool: 'x' is not a function, but of type int"),
+        ("x missing", "\n`missing` is not offered as a tool: `missing` is not defined"),
+        ("f g --timeout soon", "`timeout` must be a time"),
         ("f g --name x", "`--name` describes a single tool, but there are 2 here: f, g"),
         ("f --prefix x", "use `--name`"),
     ],
 )
 def test_names_that_cannot_be_tools_are_refused_in_a_sentence(shell, line, said):
-    shell.user_ns.update(f=_one, g=_one)
+    shell.user_ns.update(f=_one, g=_one, x=1)
     with pytest.raises(DefinitionError) as caught:
         names(shell, line)
     assert said in str(caught.value)
+    assert str(caught.value).count(said) == 1
+
+
+def test_of_several_functions_those_that_can_be_tools_are_and_each_other_is_refused_alone(shell):
+    """The bad ones stand first, between and last."""
+    shell.user_ns.update(f=_one, g=_one, number=1, δ=_one, statistics=statistics)
+    line = "missing f number statistics.mean δ statistics.mean f g statistics.fmean numpy.mean"
+    declared = declare_names(shell, read_line(build_parser(), line, None, str), None)
+    assert [tool.name for tool in declared.tools] == ["f", "mean", "g", "fmean"]
+    assert list(declared.refusals) == ["missing", "number", "δ", "numpy.mean"]
+    for word, sentence in declared.refusals.items():
+        assert sentence.startswith(f"`{word}` is not offered as a tool: ")
+        assert "\n" not in sentence
+
+
+def test_two_objects_tools_of_the_same_name_are_not_both_offered(shell):
+    shell.user_ns.update(math=math, cmath=cmath)
+    line = read_line(build_parser(), "math.sqrt cmath.sqrt", None, str)
+    declared = declare_names(shell, line, None)
+    assert [tool.function for tool in declared.tools] == [math.sqrt]
+    assert "Two tools would be called `sqrt`" in declared.refusals["cmath.sqrt"]
 
 
 def test_a_tool_that_gets_another_name_replaces_the_one_that_its_decorator_declared(shell):

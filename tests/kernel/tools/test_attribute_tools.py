@@ -154,7 +154,7 @@ def test_a_tool_is_called_as_the_last_part_of_what_names_it(word, name):
 
 
 def test_a_partial_offers_what_is_left_and_is_named_in_messages():
-    def base(a: int, *rest):
+    def base(a: int, **rest):
         """Base."""
 
     (tool,) = make_tools_by_name("rain", {"rain": functools.partial(Model().predict, x=1.0)})
@@ -255,10 +255,10 @@ def test_decorating_without_a_notebook_only_marks():
     @mcp_tools
     class Odd:
         @mcp_tool
-        def f(self, *args):
+        def f(self, **options):
             """Cannot be a tool."""
 
-    assert "`*args`" in refusal("Odd", {"Odd": Odd})
+    assert "`**options`" in refusal("Odd", {"Odd": Odd})
 
 
 @pytest.mark.parametrize(

@@ -18,12 +18,16 @@ from mcp_notebook.kernel.tools.declared_tool import (
     read_mark,
     read_own_mark,
 )
-from mcp_notebook.kernel.tools.options import ToolOptions
+from mcp_notebook.kernel.tools.options import PromptOptions, ToolOptions
 
 
 def rain(year: int = 2012) -> dict[str, float]:
     """Rain per month."""
     return {"1": year}
+
+
+sales = eval("lambda 売上=1: 売上")
+sales.__name__ = "sales"
 
 
 @pytest.mark.parametrize(
@@ -68,6 +72,13 @@ def test_a_tool_to_be_confirmed_has_another_revision_each_time_it_is_declared():
         (rain, {"name": "heavy.rain"}, "reject all tools if one name is invalid"),
         (rain, {"flatten": True, "input_schema": {"type": "object"}}, "both define the schema"),
         (rain, {"timeout": 0}, "`timeout` must be a time"),
+        (rain, {"name": "größe_δ"}, "`--name grosse_delta`"),
+        (sales, {}, "`sales`: '売上' cannot be a parameter's name: models' APIs accept 1 to 64"),
+        (
+            lambda **query: query,
+            {"name": "query", "input_schema": {"type": "object", "properties": {"$top": {}}}},
+            "'$top' cannot be a parameter's name",
+        ),
     ],
 )
 def test_what_cannot_be_a_tool_is_refused(function, options, said):
@@ -88,6 +99,22 @@ def test_every_name_that_is_taken_fits_the_apis_of_models_and_every_other_has_on
     else:
         assert api.fullmatch(name)
         assert bool(tool.notes) == (len("mcp__notebook__" + name) > 64)
+
+
+@given(st.lists(st.from_regex(r"[aεñn_2]{1,3}|a{62,68}", fullmatch=True), unique=True))
+def test_every_parameter_of_latin_and_greek_letters_has_a_name_of_its_own_for_models_apis(names):
+    names = [name for name in names if name.isidentifier()]
+    function = eval(f"lambda {', '.join(names)}: locals()")
+    tool = make_tool(function, ToolOptions(name="f"))
+    shown = list(tool.info.input_schema["properties"])
+    assert all(re.fullmatch(r"[a-zA-Z0-9_.-]{1,64}", name) for name in shown)
+    values = tool.validate({name: number for number, name in enumerate(shown)})
+    assert values == {name: number for number, name in enumerate(names)}
+
+
+def test_prompts_keep_the_names_of_their_parameters():
+    options = PromptOptions()
+    assert list(make_tool(sales, options).info.input_schema["properties"]) == ["売上"]
 
 
 def test_hints_for_the_author_come_from_the_schema():

@@ -55,7 +55,7 @@ class Angry:
     ("name", "said"),
     [
         ("my tool", "Try `--name my_tool` (in Python `name='my_tool'`)."),
-        ("ünïcode", "`--name n_code`"),
+        ("ünïcode", "`--name unicode`"),
         ("x" * 65, "`--name " + "x" * 64 + "`"),
         ("x" * 100_000, "..."),
         ("!!!", "`--name my_tool`"),

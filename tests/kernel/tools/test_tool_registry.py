@@ -256,7 +256,7 @@ class Unaskable:
         """Called."""
 
 
-def unsaid(*anything):
+def unsaid(**anything):
     """P."""
 
 
@@ -264,7 +264,7 @@ def unsaid(*anything):
     ("value", "reason"),
     [
         (5, "`a` was set to a value of type int, which is not a function."),
-        (unsaid, "`a`: clients cannot see what `*anything` accepts"),
+        (unsaid, "`a`: clients cannot see what `**anything` accepts"),
         (Unaskable(), "RuntimeError: not bound"),
     ],
 )

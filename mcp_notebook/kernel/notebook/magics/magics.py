@@ -165,11 +165,13 @@ class McpMagics(Magics):
             expand = partial(self._expand, frames=_FRAMES_TO_USER + 1)
             parsed = read_line(parser, line, cell, expand, kind)
             if cell is None:
-                tools = declare_names(self.shell, parsed, schemas)
+                declared = declare_names(self.shell, parsed, schemas)
             else:
-                tools = declare_cell(self.shell, parsed, schemas)
-                self._registry.remove(*find_replaced_names(tools, self._registry.tools))
-            self._cell_tools.add(*tools)
+                declared = declare_cell(self.shell, parsed, schemas)
+                replaced = find_replaced_names(declared.tools, self._registry.tools)
+                self._registry.remove(*replaced)
+            self._cell_tools.add(*declared.tools)
+            self._cell_tools.note_refused(declared.refusals)
         except DefinitionError as error:
             raise UsageError(make_printable(str(error))) from None
 

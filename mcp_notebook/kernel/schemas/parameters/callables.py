@@ -250,20 +250,19 @@ def _refuse_lost_parameters(parameters: Sequence[inspect.Parameter], name: str) 
 
 
 def _check_open(parameters: Sequence[inspect.Parameter], name: str) -> None:
-    """Refuse a function that declares nothing but ``*args`` or ``**kwargs``: mostly a wrapper."""
-    stars = [item for item in parameters if item.kind in (item.VAR_POSITIONAL, item.VAR_KEYWORD)]
-    is_known = any(
-        item.annotation is not item.empty for item in stars if item.kind is item.VAR_POSITIONAL
-    )
-    if not stars or is_known or len(parameters) > len(stars):
+    """Refuse a function that declares nothing but ``**kwargs``, also after an untyped ``*args``."""
+    last = parameters[-1] if parameters else None
+    if last is None or last.kind is not last.VAR_KEYWORD or any(map(_is_known, parameters[:-1])):
         return
-    item = stars[0]
-    mark, kind = ("*", "list") if item.kind is item.VAR_POSITIONAL else ("**", "dict")
     raise DefinitionError(
-        f"`{name}`: clients cannot see what `{mark}{item.name}` accepts: give each argument a "
-        f"parameter of its own, take one `{item.name}: {kind}`, or give the schema, "
+        f"`{name}`: clients cannot see what `**{last.name}` accepts: give each argument a "
+        f"parameter of its own, take one `{last.name}: dict`, or give the schema, "
         "`registry.add(Tool(..., input_schema={...}))`. (A decorator needs `functools.wraps`.)"
     )
+
+
+def _is_known(item: inspect.Parameter) -> bool:
+    return item.kind is not item.VAR_POSITIONAL or item.annotation is not item.empty
 
 
 def _read_hint(

@@ -56,7 +56,11 @@ class Parameter(Struct, frozen=True):
 
 
 def make_parameter(
-    name: str, annotation: Any, default: Any, documented: str | None = None
+    name: str,
+    annotation: Any,
+    default: Any,
+    documented: str | None = None,
+    alias: str | None = None,
 ) -> Parameter:
     """Bring together what signature and docstring say about a parameter.
 
@@ -65,10 +69,12 @@ def make_parameter(
         annotation: Its resolved type hint.
         default: Its default or `NO_DEFAULT`; may be a ``Field(...)``, as other frameworks have it.
         documented: Its description in the docstring.
+        alias: Its name for clients, if they cannot use its own and the author gave none.
     """
     rest = _drop_sentinel(annotation, default)
     if rest is not None:
-        return structs.replace(make_parameter(name, rest, NO_DEFAULT, documented), optional=True)
+        parameter = make_parameter(name, rest, NO_DEFAULT, documented, alias)
+        return structs.replace(parameter, optional=True)
     annotation = keep_dtypes(annotation)
     base, extras = annotation, []
     if get_origin(annotation) is Annotated:
@@ -84,6 +90,10 @@ def make_parameter(
     full = _make_describable(Annotated[(base, *constraints)]) if constraints else base
     if default is None and not _is_optional(base):
         full = Optional[full]  # noqa: UP045 - `|` is not for every object: a string, a TypeVar
+    if alias is not None and not any(field.alias for field in fields):
+        # The docstring may use its own name.
+        description = f"{name}: {description}" if description else name
+        full = Annotated[full, Field(alias=alias)]
     if description:
         full = Annotated[full, Field(description=description)]
     optional = default is not NO_DEFAULT or not all(field.is_required() for field in fields)

@@ -24,10 +24,12 @@
 Callers pass the result to `Binding.bind` (`callables`). Runs in the user's kernel, on any thread.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache as once
 from functools import cached_property
+from itertools import chain, count
 from typing import Any
 
 from pydantic import ValidationError
@@ -83,11 +85,15 @@ from mcp_notebook.kernel.schemas.validation_messages import (
     explain_arguments,
     find_many_unknown,
 )
+from mcp_notebook.text.wording import spell_ascii
 
 _MAX_LISTED = 50_000
 """Problems that are explained one by one: pydantic takes seconds to list a million."""
 _MAX_STEPS = 50_000
 """Steps of a validation by recursive types; a tenth of a second."""
+_MAX_NAME = 64
+"""Characters that models' APIs accept in a parameter's name."""
+_NAME = re.compile(rf"[A-Za-z0-9_.-]{{1,{_MAX_NAME}}}")
 _STORED = ("description", "input_schema", "warnings")
 """Fields of a schema that are cached for later starts."""
 
@@ -198,6 +204,8 @@ class _Signature:
     """Its ``**kwargs``."""
     library_words: Mapping[str, Any]
     """Names in docstrings for types of data libraries."""
+    is_tool: bool
+    """Whether models' APIs get the names of its parameters."""
 
     @cached_property
     def doc(self) -> FunctionDoc:
@@ -214,11 +222,31 @@ class _Signature:
         Args:
             texts: The docstring's description of each.
         """
+        aliases = self._choose_aliases()
         return [
-            make_parameter(item.name, self._find_hint(item), item.default, texts.get(item.name))
+            make_parameter(
+                item.name,
+                self._find_hint(item),
+                item.default,
+                texts.get(item.name),
+                aliases.get(item.name),
+            )
             for item in self.parameters
             if item.seen_as == "argument"
         ]
+
+    def _choose_aliases(self) -> dict[str, str]:
+        """Return names for clients of parameters whose own names models' APIs would refuse."""
+        aliases: dict[str, str] = {}
+        taken = set(self.list_names("argument"))
+        for name in self.list_names("argument") if self.is_tool else ():
+            spelled = spell_ascii(name)[:_MAX_NAME]
+            if _NAME.fullmatch(name) or not _NAME.fullmatch(spelled):
+                continue
+            numbered = (f"{spelled[: _MAX_NAME - 4]}_{number}" for number in count(2))
+            aliases[name] = next(each for each in chain([spelled], numbered) if each not in taken)
+            taken.add(aliases[name])
+        return aliases
 
     def is_typed(self, item: HintedParameter) -> bool:
         """Return whether a parameter has a type hint, or a type in the docstring."""
@@ -247,6 +275,7 @@ def read_function_schema(  # noqa: PLR0913 - each says one thing
     hidden_types: tuple[type, ...] = (),
     flatten: bool = False,
     has_description: bool = False,
+    is_tool: bool = True,
     cache: SchemaCache | None = None,
 ) -> FunctionSchema:
     """Read a function's signature and docstring.
@@ -257,6 +286,7 @@ def read_function_schema(  # noqa: PLR0913 - each says one thing
         hidden_types: Parameters annotated with one of these are not for clients.
         flatten: Whether clients pass the fields of its one parameter, a model.
         has_description: Whether the author has given a description besides the docstring.
+        is_tool: Whether models' APIs get the names of its parameters.
         cache: Schemas of earlier starts.
 
     Raises:
@@ -274,6 +304,7 @@ def read_function_schema(  # noqa: PLR0913 - each says one thing
         is_library_code(function),
         find_open_keywords(function),
         list_library_words(find_callable_namespace(function)),
+        is_tool,
     )
     if flatten:
         return _build_flat(signature)
@@ -287,6 +318,22 @@ def read_function_schema(  # noqa: PLR0913 - each says one thing
     return schema
 
 
+def check_parameter_names(schema: Mapping[str, Any], name: str) -> None:
+    """Refuse a tool with a parameter whose name models' APIs would not accept.
+
+    Raises:
+        DefinitionError: Names the parameter.
+    """
+    for parameter in schema.get("properties", {}):
+        if not _NAME.fullmatch(parameter):
+            raise DefinitionError(
+                f"`{name}`: {parameter!r} cannot be a parameter's name: models' APIs accept 1 to "
+                f"{_MAX_NAME} ASCII letters, digits, `_`, `.` and `-`, and reject all tools if one "
+                "name is invalid. Rename it, or name it for clients: "
+                "`Annotated[..., Field(alias='english_name')]`."
+            )
+
+
 def _build(signature: _Signature) -> FunctionSchema:
     doc = signature.doc
     parameters = signature.make_parameters(doc.parameters)
@@ -294,14 +341,19 @@ def _build(signature: _Signature) -> FunctionSchema:
     check_schema(built.schema, signature.name)
     defaults = {item.name: item.default for item in parameters if item.default is not NO_DEFAULT}
     # A `Field(alias=...)` is what clients say.
-    aliases = zip(parameters, built.schema["properties"], strict=True)
-    published = {alias: defaults[item.name] for item, alias in aliases if item.name in defaults}
+    names = [item.name for item in parameters]
+    aliases = dict(zip(names, built.schema["properties"], strict=True))
+    published = {aliases[name]: default for name, default in defaults.items()}
     if not signature.is_library:
         check_defaults(published, built, signature.name)
     return FunctionSchema(
         description=shorten_description(doc.description)[0],
         input_schema=built.schema,
-        warnings=(*_list_warnings(signature, doc.description), *built.notes),
+        warnings=(
+            *_list_warnings(signature, doc.description),
+            *_describe_aliases(aliases),
+            *built.notes,
+        ),
         injected=signature.list_names("injected"),
         hidden=signature.list_names("hidden"),
         binding=signature.binding,
@@ -368,7 +420,7 @@ def _make_key(cache: SchemaCache, signature: _Signature) -> str | None:
     ]
     about = (
         *(signature.name, signature.docstring, signature.has_description, list(signature.fixed)),
-        *(signature.is_library, signature.open_keywords),
+        *(signature.is_library, signature.open_keywords, signature.is_tool),
         _list_meanings(signature),
     )
     return cache.key(about, parts)
@@ -395,6 +447,17 @@ def _describe_unknown_names(parameters: Iterable[HintedParameter]) -> Iterator[s
             "accepted where a type hint uses them "
             f"(of {', '.join(f'`{item.name}`' for item in unknown)})."
         )
+
+
+def _describe_aliases(aliases: Mapping[str, str]) -> Iterator[str]:
+    """Yield a hint about parameters that clients know by other names for their letters' sake."""
+    other = [
+        f"`{name}` is `{alias}`"
+        for name, alias in aliases.items()
+        if alias != name and not _NAME.fullmatch(name)
+    ]
+    if other:
+        yield f"For clients, {', '.join(other)}: models' APIs accept only ASCII names."
 
 
 def _list_warnings(

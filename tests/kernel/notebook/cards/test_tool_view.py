@@ -17,7 +17,7 @@ from mcp_notebook.kernel.notebook.cards.tool_view import (
     build_table,
 )
 from mcp_notebook.kernel.tools.declared_tool import make_tool
-from mcp_notebook.kernel.tools.options import ToolOptions
+from mcp_notebook.kernel.tools.options import PromptOptions, ToolOptions
 
 
 def rain(city: str, limit: Annotated[int, Hidden] = 10):
@@ -154,12 +154,15 @@ Result = Annotated[dict, WithJsonSchema({"type": "object", "properties": {EVIL: 
 
 
 def evil(
-    a: Annotated[str, Field(description=EVIL, alias=EVIL, pattern="<b>")] = EVIL,
+    a: Annotated[str, Field(description=EVIL, pattern="<b>")] = EVIL,
     b: Literal[EVIL] = EVIL,
     c: Evil = Evil.EVIL,
     d: Annotated[object, WithJsonSchema({"type": "string", "const": EVIL})] = Odd(),
     e: "dict[Literal['<b>'], int]" = {"<b>": 1},  # noqa: B006
 ) -> Result: ...
+
+
+def named(a: Annotated[str, Field(alias=EVIL)]): ...
 
 
 evil.__doc__ = f"""{EVIL}
@@ -177,14 +180,15 @@ def test_whatever_an_author_or_a_library_says_is_text_on_a_card():
         title=EVIL,
         tags=[EVIL],
         related=["no-such-tool"],
-        examples=[{EVIL: EVIL}],
+        examples=[{"a": EVIL}],
         icons=["https://x.example/'onerror=alert(1)"],
         output_schema={"type": "object", "properties": {EVIL: {"type": "string"}}},
     )
     tool = make_tool(evil, options)
     tool = structs.replace(tool, notes=(f"`{EVIL}` {EVIL}",))
     many = [structs.replace(tool, info=structs.replace(tool.info, name=f"e{n}")) for n in range(6)]
-    for bundle in (build([tool]), build(many), build_table([tool])):
+    prompt = make_tool(named, PromptOptions())
+    for bundle in (build([tool, prompt]), build(many), build_table([tool])):
         page = BeautifulSoup(bundle["text/html"], "html.parser")
         tags = {tag.name for tag in page.find_all()}
         assert tags <= {

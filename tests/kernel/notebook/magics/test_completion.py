@@ -73,9 +73,10 @@ def test_where_a_magic_takes_names_of_python_they_are_offered(notebook):
 
 def test_a_name_that_ipython_would_expand_is_not_offered(notebook):
     notebook.ok(
-        "from mcp_notebook import Tool, registry\nnames = ['a-b', '{fired}', '$x', 'b c', \"'\"]\n"
-        "schema = {'type': 'object', 'properties': {name: {} for name in names}}\n"
-        "registry.add(Tool(name='odd', input_schema=schema, handler=lambda **a: 1))"
+        "from typing import Annotated\nfrom pydantic import Field\n"
+        "names = ['a-b', '{fired}', '$x', 'b c', \"'\"]\n"
+        "hints = {f'n{at}': Annotated[str, Field(alias=name)] for at, name in enumerate(names)}\n"
+        "def odd(n0, n1, n2, n3, n4): 'O.'\nodd.__annotations__ = hints\n%mcp_prompt odd"
     )
     assert complete(notebook, "%mcp call odd ") == ["a-b="]
 

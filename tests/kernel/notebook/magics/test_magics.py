@@ -118,10 +118,9 @@ def test_the_first_line_may_follow_empty_lines_and_other_cell_magics(kernel):
         ("%%mcp_tool --prefix x\ndef f(): ...", "`--prefix` is for `%mcp_tool obj`"),
         ("%%mcp_tool f(a) g(b)\na", "Only options can stand beside the signature of `f`"),
         ("%%mcp_tool f\n1 + 1", "`%%mcp_tool f()`"),
-        ("%%mcp_tool f(*a)\na", "`*a`"),
+        ("%%mcp_tool f(**a)\na", "`**a`"),
         ("%%mcp_tool f(a: 'Missing')\na", "uses `Missing`, which is not defined"),
         ("%%mcp_tool f(a: int = 'x')\na", "the default of `a`"),
-        ("def f(): ...\n%mcp_tool f f", "Two tools would be called `f`"),
         (
             "%%mcp_tool --destructive --non-destructive\ndef f(): ...",
             "`--destructive` and `--non-destructive` contradict each other: remove one of them",
@@ -145,6 +144,30 @@ def test_wrong_input_gets_one_sentence_that_says_what_to_do(kernel, cell, said):
     assert output.error.startswith("UsageError")
     assert said in output.error
     assert tools_of(kernel) == {}
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "def good(): 'Good.'\ndef bad(x: int = 'a'): 'Bad.'\n%mcp_tool bad good",
+        "%%mcp_tool\ndef bad(x: int = 'a'): 'Bad.'\ndef good(): 'Good.'",
+    ],
+)
+def test_a_function_that_cannot_be_a_tool_hides_no_other_and_is_told_last(kernel, cell):
+    output = kernel.run(cell, cell="1")
+    assert output.error is None
+    assert list(tools_of(kernel)) == ["good"]
+    (sentence,) = output.stderr.splitlines()
+    assert sentence.startswith("`bad` is not offered as a tool: the default of `x`")
+
+
+def test_an_older_tool_goes_when_its_function_cannot_be_one_any_more(kernel):
+    cell = "%%mcp_tool\ndef f(): 'F.'\ndef g(): 'G.'"
+    kernel.run(cell, cell="1")
+    output = kernel.run(cell.replace("f()", "f(x: int = 'a')"), cell="1")
+    assert list(tools_of(kernel)) == ["g"]
+    assert "The tool `f` is gone" in output.stdout
+    assert "`f` is not offered as a tool" in output.stderr
 
 
 @pytest.mark.smoke

@@ -80,7 +80,7 @@ def test_parameters_that_clients_do_not_see_are_told_apart():
 @pytest.mark.parametrize(
     ("function", "said"),
     [
-        (lambda *a: a, "`*a`"),
+        (lambda *a, **k: (a, k), "`**k`"),
         (lambda **a: a, "`**a`"),
         (min, "has no signature"),
     ],
@@ -178,6 +178,8 @@ def by_position_only(*args):
         (area, {"shape": "a", "scale": 3}, ("text", "a", 3.0)),
         (Shapes().area, {"shape": 2}, ("number", 2)),
         (math.sqrt, {"x": 9}, 3),
+        (lambda *nums: sum(nums), {}, 0),
+        (lambda *nums: sum(nums), {"nums": [1, 2.5]}, 3.5),
     ],
 )
 def test_what_a_function_takes_by_position_it_gets_by_position(function, arguments, value):
