@@ -64,9 +64,9 @@ _OTHER = "a dict or another object"
 _ATTRIBUTES = {
     "a table": "assign columns group_by groupby iterrows itertuples melt merge pivot pivot_table"
     " select_dtypes set_index with_columns",
-    "a series or a table": "describe diff dropna dt ewm fillna head idxmax idxmin iloc isin isna"
-    " loc median nunique pct_change quantile rank resample rolling shift sort_values str tail"
-    " to_numpy unique value_counts",
+    "a series or a table": "corr cov describe diff drop_duplicates dropna dt ewm fillna head idxmax"
+    " idxmin iloc isin isna loc median nlargest nsmallest nunique pct_change quantile rank resample"
+    " reset_index rolling shift sort_index sort_values str tail to_numpy unique value_counts",
     "an array": "T argmax argmin argsort astype dot dtype flatten ndim ravel reshape shape",
     "an array or a table": "all any clip cumprod cumsum max mean min prod round sum",
     "an array or a series": "std var",  # arrays divide by n, series by n - 1
@@ -79,8 +79,9 @@ _PART = r"[^\][()'\"]*"
 _EXPRESSIONS = {
     # Also a name that is a parameter of an inner function.
     _OTHER: r"X(?:: .*)?|(?:isinstance|hasattr|type)\(X\b.*|X\.(?:index|values)\(.*",
-    "a table": r"X\[\['.*|X\[X\['[^']*'\] [<>=!].*",
-    "an array": rf"X @ .*|.* @ X|X\[X [<>=!].*|X\[{_PART}(?::{_PART},|,{_PART}:){_PART}\]",
+    "a table": r"X\[\['.*|X\[\(*X(?:\['[^']*'\]|\.\w+) [<>=!].*",
+    "an array": r"X @ .*|.* @ X|X\[\(*X [<>=!].*|X\[\.\.\., .*"
+    rf"|X\[{_PART}(?::{_PART},|,{_PART}:){_PART}\]",
 }
 """Patterns of expressions with a name X, as `ast.unparse` writes them."""
 
@@ -142,10 +143,13 @@ def _list_expressions(root: Any, name: str) -> Iterator[str]:
 
 def _find_owner(text: str, name: str, kinds: Sequence[Any]) -> str:
     """Return what an expression shows of a name; "" if nothing."""
-    if found := re.fullmatch(rf"{name}(\['[^']*'\])?\.(\w+)", text):
+    if found := re.fullmatch(rf"{name}(\['[^']*'\]|\[\w+\])?\.(\w+)", text):
         owner = _OWNERS.get(found[2], "")
         if found[1]:
-            return "a table" if owner not in ("", _OTHER) else ""
+            is_column = found[1][1] == "'" or owner == "a series or a table"
+            return (
+                "a table" if is_column and owner not in ("", _OTHER) else owner.replace(_OTHER, "")
+            )
         is_known = owner or any(hasattr(kind, found[2]) for kind in kinds)
         return owner if is_known else "unknown"  # a column, or an attribute of another object
     forms = ((owner, form.replace("X", name)) for owner, form in _EXPRESSIONS.items())
