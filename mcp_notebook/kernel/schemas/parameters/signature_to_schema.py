@@ -79,7 +79,7 @@ from mcp_notebook.kernel.schemas.parameters.sent_arguments import (
 )
 from mcp_notebook.kernel.schemas.parameters.unhinted import (
     BodyHint,
-    find_body_hint,
+    find_body_hints,
     find_default_hint,
 )
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
@@ -278,12 +278,11 @@ def read_function_schema(  # noqa: PLR0913 - each says one thing
     parameters = read_parameters(function, name, hidden_types=hidden_types)
     is_library = is_library_code(function)
     words = list_library_words(find_callable_namespace(function))
-    unknown = (
+    unknown = [
         item.name
         for item in parameters
         if item.hint is NO_DEFAULT and (item.default is NO_DEFAULT or item.default is None)
-    )
-    bodies = {name: find_body_hint(function, name, words) for name in unknown if not is_library}
+    ]
     signature = _Signature(
         name,
         find_docstring(function),
@@ -294,7 +293,7 @@ def read_function_schema(  # noqa: PLR0913 - each says one thing
         is_library,
         find_open_keywords(function),
         words,
-        {name: body for name, body in bodies.items() if body is not None},
+        find_body_hints(function, [] if is_library else unknown, words),
     )
     if flatten:
         return _build_flat(signature)

@@ -74,11 +74,11 @@ _ATTRIBUTES = {
 }
 """Attributes by what has them."""
 _OWNERS = {name: owner for owner, names in _ATTRIBUTES.items() for name in names.split()}
-_INSPECTED = (ast.Attribute, ast.Subscript, ast.BinOp, ast.Call, ast.arg)
+_QUESTIONS = ("isinstance", "hasattr", "type")
 _PART = r"[^\][()'\"]*"
 _EXPRESSIONS = {
     # Also a name that is a parameter of an inner function.
-    _OTHER: r"X(?:: .*)?|(?:isinstance|hasattr|type)\(X\b.*|X\.(?:index|values)\(.*",
+    _OTHER: rf"X(?:: .*)?|(?:{'|'.join(_QUESTIONS)})\(X\b.*|X\.(?:index|values)\(.*",
     "a table": r"X\[\['.*|X\[\(*X(?:\['[^']*'\]|\.\w+) [<>=!].*",
     "an array": r"X @ .*|.* @ X|X\[\(*X [<>=!].*|X\[\.\.\., .*"
     rf"|X\[{_PART}(?::{_PART},|,{_PART}:){_PART}\]",
@@ -96,23 +96,29 @@ class BodyHint(Struct, frozen=True):
     """The expression that shows it."""
 
 
-def find_body_hint(
-    function: Callable[..., Any], name: str, words: Mapping[str, Any]
-) -> BodyHint | None:
-    """Return the type that a function's body shows of a parameter; None if none, or several.
+def find_body_hints(
+    function: Callable[..., Any], names: Sequence[str], words: Mapping[str, Any]
+) -> dict[str, BodyHint]:
+    """Return the types that a function's body shows of parameters, where it shows just one.
 
     Args:
         function: Any callable; without Python source, its body shows nothing.
-        name: The parameter's.
+        names: The parameters.
         words: The classes of the imported data libraries, by `list_library_words`.
     """
     try:
-        [root] = ast.parse(find_source(function)).body
+        [root] = ast.parse(find_source(function) if names else "").body
+        shown = {name: list(_list_expressions(root, name)) for name in names}
     except (SyntaxError, ValueError, RecursionError):
-        return None
+        return {}
+    hints = {name: _choose_hint(texts, name, words) for name, texts in shown.items()}
+    return {name: hint for name, hint in hints.items() if hint is not None}
+
+
+def _choose_hint(texts: Sequence[str], name: str, words: Mapping[str, Any]) -> BodyHint | None:
     array, table, series = (words.get(word) for word in ("ndarray", "dataframe", "series"))
     seen: dict[str, str] = {}
-    for text in _list_expressions(root, name):
+    for text in texts:
         seen.setdefault(_find_owner(text, name, (array, table)), text)
     hints = {"a table": table, "a series or a table": series, "an array": array}
     if table is None or "an array or a series" not in seen:
@@ -127,14 +133,21 @@ def find_body_hint(
 
 
 def _list_expressions(root: Any, name: str) -> Iterator[str]:
-    """Yield the expressions in a function's body, until a name stands for another object.
+    """Yield expressions with a name in a function's body, until it stands for another object.
 
     After ``df = df.copy()`` and ``df = df[df["a"] > 0]`` it does not.
     """
     same = re.compile(rf"{name} = {name}(?:\.|\[(?!['\d]))")
     for statement in root.body if isinstance(root, ast.FunctionDef | ast.AsyncFunctionDef) else ():
         nodes = list(ast.walk(statement))
-        yield from (ast.unparse(node) for node in nodes if isinstance(node, _INSPECTED))
+        for node in nodes:
+            start: Any = node
+            while isinstance(start, ast.Attribute | ast.Subscript | ast.Call):
+                start = start.func if isinstance(start, ast.Call) else start.value
+            is_used = start is not node and getattr(start, "id", None) in (name, *_QUESTIONS)
+            is_product = isinstance(getattr(node, "op", None), ast.MatMult)
+            if is_used or is_product or isinstance(node, ast.arg):
+                yield ast.unparse(node)
         names = [node for node in nodes if isinstance(node, ast.Name) and node.id == name]
         is_bound = not all(isinstance(node.ctx, ast.Load) for node in names)
         if is_bound and not same.match(ast.unparse(statement)):

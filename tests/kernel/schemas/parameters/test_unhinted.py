@@ -164,6 +164,7 @@ def test_the_body_of_a_cell_and_a_method_show_it_too():
     cell = in_body("return x.T")
     linecache.cache[cell.__code__.co_filename] = (9, None, ["%%mcp_tool f(x)\n", "\n", "x.T"], "")
     assert type(read(cell).validate({"x": LIST})["x"]) is np.ndarray
+    read(in_body(f"return {' @ '.join('x' * 900)}"))  # too deep to be read
     linecache.cache.pop(cell.__code__.co_filename)  # no source
     assert read(cell).validate({"x": LIST})["x"] is LIST
 
