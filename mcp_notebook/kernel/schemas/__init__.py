@@ -17,7 +17,8 @@ Face, for `kernel.tools`, `kernel.results`, `kernel.calls` and `kernel.notebook`
   `Secret`, for authors; `secrets` also removes the secrets of a call from strings
 - `recursion`: the first level of recursive schemas, for clients
 - `callables`, `annotations`, `pydantic_validator`: one type hint as schema and validator, for
-  questions to the user; `sent_arguments`: numbers in an answer that JSON lacks
+  questions to the user; `sent_arguments`: numbers in an answer that JSON lacks; `unhinted`: the
+  type hints to write, for errors about lists
 - `validation_messages`: values and problems in words; `schema_words`: schemas in words, and their
   parts; `docstrings`: descriptions and their length limit
 

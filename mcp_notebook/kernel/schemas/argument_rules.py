@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from enum import Enum, Flag
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 from typing import Any, cast
 
@@ -23,15 +23,23 @@ from pydantic_core import (
 
 from mcp_notebook.kernel.safe.stand_ins import has_names_only
 from mcp_notebook.kernel.schemas.comparison_limit import count_recursion
-from mcp_notebook.kernel.schemas.pydantic_core_schemas import rewrite
+from mcp_notebook.kernel.schemas.pydantic_core_schemas import rewrite, walk_schemas
 
 _EXACT = frozenset({"int", "float", "str", "bool"})
+_BLANK = ("", "null", "none")
+"""Texts that stand for None where no text is allowed."""
+_NEVER_BLANK = _EXACT - {"str"} | {
+    *("complex", "decimal", "date", "datetime", "time", "timedelta", "uuid", "none"),
+    *("list", "tuple", "set", "frozenset", "generator", "dict", "typed-dict", "dataclass"),
+}
+"""Types that none of these texts is a value of."""
 _URL_SAFE = str.maketrans("-_", "+/", "\r\n")
 
 
 def tighten(schema: Any) -> Any:
     """Return a core schema that validates by these rules, at any depth."""
-    return count_recursion(rewrite(schema, _tighten_part))
+    shared = {part["ref"]: part for part in walk_schemas(schema) if "ref" in part}
+    return count_recursion(rewrite(schema, partial(_tighten_part, shared)))
 
 
 def forbid_unknown(schema: Any) -> Any:
@@ -92,9 +100,9 @@ def _make_part_exact(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     return {**schema, "strict": True, **({"allow_inf_nan": False} if kind == "float" else {})}
 
 
-def _tighten_part(schema: Mapping[str, Any], changed: dict[str, Any]) -> Any:
-    if schema["type"] == "bool":
-        return {**changed, "strict": True}
+def _tighten_part(
+    shared: Mapping[str, Any], schema: Mapping[str, Any], changed: dict[str, Any]
+) -> Any:
     if _decodes_itself(schema):
         return {**changed, "schema": schema["schema"]}
     if schema["type"] == "generator":  # checked in full before the function runs
@@ -102,6 +110,8 @@ def _tighten_part(schema: Mapping[str, Any], changed: dict[str, Any]) -> Any:
     if schema["type"] == "enum":  # an alias of a member is not a choice of its own
         changed["members"] = list({id(member): member for member in schema["members"]}.values())
     check = _choose_check(schema)
+    if schema["type"] == "nullable" and not _takes_blank(schema["schema"], shared):
+        check = _read_blank
     if check is None:
         return changed
     reference = changed.pop("ref", None)
@@ -123,6 +133,17 @@ def _choose_check(schema: Mapping[str, Any]) -> Callable[[Any], Any] | None:
     if kind == "enum":
         return _make_enum_check([(member.value, member) for member in schema["members"]])
     return None
+
+
+def _check_bool(value: Any) -> Any:
+    """Refuse numbers and texts that pydantic would read as a bool, except "true" and "false"."""
+    if isinstance(value, bool) or _names_bool(value):
+        return value
+    raise PydanticKnownError("bool_type")
+
+
+def _names_bool(value: Any) -> bool:
+    return isinstance(value, str) and value.lower() in ("true", "false")
 
 
 def _refuse_bool(value: Any) -> Any:
@@ -155,6 +176,38 @@ def _is_number(text: str) -> bool:
     return True
 
 
+# -- None ------------------------------------------------------------------------------------------
+
+
+def _read_blank(value: Any) -> Any:
+    """Return None for a text that stands for it."""
+    return None if isinstance(value, str) and value.strip().lower() in _BLANK else value
+
+
+def _takes_blank(schema: Mapping[str, Any], shared: Mapping[str, Any]) -> bool:
+    """Return whether one of the texts in `_BLANK` may be a value by itself.
+
+    Args:
+        schema: A core schema.
+        shared: The schemas that others refer to.
+    """
+    kind = schema["type"]
+    if kind == "union":
+        choices = (item[0] if isinstance(item, tuple) else item for item in schema["choices"])
+        return any(_takes_blank(choice, shared) for choice in choices)
+    if kind in ("literal", "enum"):
+        values = schema["expected"] if kind == "literal" else schema["members"]
+        plain = [getattr(value, "value", value) for value in values]
+        return any(isinstance(value, str) and value.lower() in _BLANK for value in plain)
+    if kind == "definition-ref":
+        reference = schema["schema_ref"]
+        others = {name: item for name, item in shared.items() if name != reference}
+        return reference not in shared or _takes_blank(shared[reference], others)
+    if kind in ("function-after", "default", "nullable") or schema.get("root_model"):
+        return _takes_blank(schema["schema"], shared)
+    return kind not in {*_NEVER_BLANK, "model"}
+
+
 # -- bytes -----------------------------------------------------------------------------------------
 
 
@@ -180,6 +233,7 @@ def _decode_base64(value: Any) -> Any:
 
 
 _CHECKS: Mapping[str, Callable[[Any], Any]] = {
+    "bool": _check_bool,
     **dict.fromkeys(("int", "complex", "decimal", "timedelta"), _refuse_bool),
     "float": _check_float,
     **dict.fromkeys(("date", "datetime", "time"), _refuse_number),
@@ -229,8 +283,8 @@ def _make_literal_check(expected: list[Any]) -> Callable[[Any], Any] | None:
     values = [item for item in expected if not isinstance(item, Enum)]
     members = [item for item in expected if isinstance(item, Enum)]
     takes_bool = any(isinstance(item, bool) for item in values)
-    if not members:
-        return None if takes_bool else _refuse_bool
+    if not members and not takes_bool:
+        return _refuse_bool
     by_json = {_write_json(item.value): item for item in members}
     by_json |= {_write_json(item): item for item in values}
 
@@ -239,6 +293,8 @@ def _make_literal_check(expected: list[Any]) -> Callable[[Any], Any] | None:
             key = _write_json(value)
         except (TypeError, ValueError):  # a member already, in a default
             return value
+        if key not in by_json and _names_bool(value):
+            key = value.lower()
         if key in by_json:
             return by_json[key]
         return value if takes_bool else _refuse_bool(value)

@@ -74,6 +74,11 @@ class SchemaGenerator(GenerateJsonSchema):
             return {"type": "string"} if is_secret(schema) else plain
         return mark_secret(schema, plain)
 
+    def tagged_union_schema(self, schema: core_schema.TaggedUnionSchema) -> dict[str, Any]:
+        """Publish `anyOf` if a function chooses the type: a value may suit several."""
+        plain = super().tagged_union_schema(schema)
+        return {"anyOf": plain["oneOf"]} if callable(schema["discriminator"]) else plain
+
     def model_schema(self, schema: core_schema.ModelSchema) -> dict[str, Any]:
         """Say if it refuses unknown keys; pydantic reads that from the class."""
         return _note_refusal(schema, super().model_schema(schema))

@@ -83,6 +83,20 @@ def test_a_call_whose_tool_became_a_prompt_while_it_waited_runs_nothing(executio
     assert text_of(result).startswith("'double' is a prompt, not a tool: ")
 
 
+def test_a_list_that_was_used_like_an_array_is_told_of_the_type_hint_to_write(execution, start):
+    def measure(array):
+        return array.shape
+
+    def count_rows(x):
+        """Count."""
+        return measure(x)[0]
+
+    text = text_of(run(execution, start(count_rows, x=[1, 2])))
+    first, second, *_ = text.splitlines()
+    assert first == "AttributeError: 'list' object has no attribute 'shape'"
+    assert second.startswith("Nothing says the type of `x`, so lists stay lists: ")
+
+
 @pytest.mark.parametrize(("confirmed", "said"), [("", "nobody was asked"), ("x", "was changed")])
 def test_an_unconfirmed_call_does_not_run(execution, start, confirmed, said):
     call = start(double, x=2)

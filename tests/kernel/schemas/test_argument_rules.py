@@ -3,6 +3,7 @@
 import datetime as dt
 import enum
 from collections.abc import Generator, Iterable
+from pathlib import Path
 from typing import Annotated, Literal
 
 import pytest
@@ -85,6 +86,32 @@ def test_what_is_iterated_is_checked_before_the_function_runs(hint):
 
 def test_a_second_name_of_a_member_is_not_told_of_a_key():
     assert error_for(dict[Shade, int], {"x": 1}).endswith("should be 'red' or 'blue'.")
+
+
+class Kids(BaseModel):
+    kids: list["Kids"] | None = None
+
+
+@pytest.mark.parametrize(
+    "hint",
+    [
+        *(int, float, bool, dt.date, list[int], dict[str, int], int | float, Upload, Kids),
+        *(Level, Literal["a", 1], Annotated[int, Field(ge=1)]),
+    ],
+)
+@pytest.mark.parametrize("nothing", ["", " ", "null", "None"])
+def test_a_text_that_says_nothing_is_none_where_no_text_is_allowed(hint, nothing):
+    assert accept(hint | None, nothing) is None
+    assert accept(list[hint | None], [nothing]) == [None]
+    assert error_for(hint, nothing).startswith("value: got ")
+
+
+@pytest.mark.parametrize(
+    "hint", [str, int | str, Annotated[str, Field(max_length=4)], Literal["", "null", 1], Path]
+)
+@pytest.mark.parametrize("text", ["", "null"])
+def test_where_text_is_allowed_it_stays_text(hint, text):
+    assert str(accept(hint | None, text)) == str(type(accept(hint, text))(text))
 
 
 _SENT = [

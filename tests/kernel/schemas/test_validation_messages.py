@@ -107,7 +107,7 @@ def test_an_unknown_key_of_a_closed_model_is_answered_with_its_own_keys():
 @pytest.mark.parametrize(
     ("hint", "value", "allowed"),
     [
-        (bool, "true", "true | false"),
+        (bool, "yes", "true | false"),
         (list[bool], 1, "array of (true | false)"),
         (Literal[True, "x"] | None, 2, "true | 'x' | null"),
         (pd.DataFrame, "x", "array of object | object of array"),

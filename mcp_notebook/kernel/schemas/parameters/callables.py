@@ -7,6 +7,7 @@ behind them.
 
 import functools
 import inspect
+import textwrap
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
@@ -202,6 +203,17 @@ def find_docstring(function: Callable[..., Any]) -> str | None:
     if not doc and getattr(plain, "__name__", None) == "__call__":
         doc = type(function).__doc__
     return doc if isinstance(doc, str) else None
+
+
+def find_source(function: Callable[..., Any]) -> str:
+    """Return the source of a callable, or of the function that it calls; "" if there is none."""
+    try:
+        lines, first = inspect.findsource(_unwrap(function))
+        if lines[first].startswith("%%"):  # a cell that is the body of a tool
+            return "def cell():\n" + textwrap.indent("".join(lines[first + 1 :]), " ")
+        return textwrap.dedent("".join(inspect.getblock(lines[first:])))
+    except (OSError, TypeError, IndexError):
+        return ""
 
 
 def _list_parameters(function: Callable[..., Any], name: str) -> list[inspect.Parameter]:

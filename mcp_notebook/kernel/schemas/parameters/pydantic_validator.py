@@ -4,8 +4,9 @@ Runs in the user's kernel, at definition. All parameters together are one ``Type
 pydantic: its keys may have any name, where a model's field may not be ``schema`` or ``_x``.
 
 Values are accepted in their JSON forms (a date as text, a set as a list, ``"5"`` and ``5.0`` for
-an integer, since models write that). `argument_rules` is stricter than pydantic, at any depth: a
-bool is not a number, neither text nor a number is a bool, and a number is not a date.
+an integer, "true" for a bool and "" for None, since models write that). `argument_rules` is
+stricter than pydantic, at any depth: a bool is not a number, neither a number nor other text is a
+bool, and a number is not a date.
 """
 
 import types

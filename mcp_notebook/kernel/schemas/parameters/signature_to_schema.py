@@ -3,8 +3,8 @@
 `read_function_schema`, when the tool is declared:
 
 1. `callables` reads parameters and type hints. `annotations` evaluates hints that are strings and
-   translates those that pydantic does not know. `docstrings` provides the descriptions, and the
-   types of parameters without a hint.
+   translates those that pydantic does not know. `docstrings` provides the descriptions. It and
+   `unhinted` provide the types of parameters without a hint.
 2. `schema_cache` may hold the schema from an earlier start. Its validator is then built at the
    first call.
 3. `pydantic_validator` makes one TypedDict of all parameters: `tables` adds the types of the data
@@ -78,6 +78,11 @@ from mcp_notebook.kernel.schemas.parameters.sent_arguments import (
     list_text_places,
     read_json_texts,
     refuse_infinite,
+)
+from mcp_notebook.kernel.schemas.parameters.unhinted import (
+    BodyHint,
+    find_body_hints,
+    find_default_hint,
 )
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 from mcp_notebook.kernel.schemas.secrets import list_secrets, scrub
@@ -206,6 +211,8 @@ class _Signature:
     """Names in docstrings for types of data libraries."""
     is_tool: bool
     """Whether models' APIs get the names of its parameters."""
+    bodies: Mapping[str, BodyHint]
+    """What the function's body shows of parameters about which nothing else says anything."""
 
     @cached_property
     def doc(self) -> FunctionDoc:
@@ -250,21 +257,25 @@ class _Signature:
 
     def is_typed(self, item: HintedParameter) -> bool:
         """Return whether a parameter has a type hint, or a type in the docstring."""
-        return item.hint is not NO_DEFAULT or self._find_hint(item) is not Any
+        hint = self._find_hint(item)
+        return item.hint is not NO_DEFAULT or getattr(hint, "__origin__", hint) is not Any
 
     def _find_hint(self, item: HintedParameter) -> Any:
-        """Return a parameter's type hint, or the type in the docstring."""
+        """Return a parameter's type hint, or the type that something else says."""
         if item.hint is not NO_DEFAULT:
             return item.hint
+        text = self.doc.types.get(item.name, "")
         try:
-            text = self.doc.types.get(item.name, "")
             hint = read_documented_type(text, self.library_words)
             if item.default is not NO_DEFAULT:
                 parameter = make_parameter(item.name, hint, item.default)
                 built = build_validator([parameter], self.name)
                 check_defaults({item.name: item.default}, built, self.name)
         except (ValueError, DefinitionError):
-            return Any
+            if item.name in self.bodies:
+                return self.bodies[item.name].hint
+            # The author of a tool cannot give a library's function a hint that says more.
+            return Any if self.is_library else find_default_hint(item.default, text)
         return hint
 
 
@@ -294,17 +305,26 @@ def read_function_schema(  # noqa: PLR0913 - each says one thing
             to do.
     """
     name = name or find_name(function)
+    parameters = read_parameters(function, name, hidden_types=hidden_types)
+    is_library = is_library_code(function)
+    words = list_library_words(find_callable_namespace(function))
+    unknown = [
+        item.name
+        for item in parameters
+        if item.hint is NO_DEFAULT and (item.default is NO_DEFAULT or item.default is None)
+    ]
     signature = _Signature(
         name,
         find_docstring(function),
-        read_parameters(function, name, hidden_types=hidden_types),
+        parameters,
         sorted(list_fixed_parameters(function)),
         has_description,
         read_binding(function),
-        is_library_code(function),
+        is_library,
         find_open_keywords(function),
-        list_library_words(find_callable_namespace(function)),
+        words,
         is_tool,
+        find_body_hints(function, [] if is_library else unknown, words),
     )
     if flatten:
         return _build_flat(signature)
@@ -427,10 +447,11 @@ def _make_key(cache: SchemaCache, signature: _Signature) -> str | None:
 
 
 def _list_meanings(signature: _Signature) -> list[str]:
-    """Return the meaning of a docstring's words for types, which depends on imported libraries."""
+    """Return what stands for type hints: the body, and words whose meaning depends on imports."""
     if all(item.hint is not NO_DEFAULT for item in signature.parameters):
         return []
-    return sorted(f"{word}: {kind}" for word, kind in signature.library_words.items())
+    shown = [f"{name}: {body.becomes}, {body.seen}" for name, body in signature.bodies.items()]
+    return sorted([*(f"{word}: {kind}" for word, kind in signature.library_words.items()), *shown])
 
 
 def _make_part(value: Any) -> tuple[Any, ...]:
@@ -478,6 +499,10 @@ def _list_warnings(
         f"`{item.name}` has no type hint: any value is accepted."
         for item in signature.parameters
         if not signature.is_typed(item)
+    ]
+    hints += [
+        f"`{name}` has no type hint: lists become {body.becomes}, as the body has `{body.seen}`."
+        for name, body in signature.bodies.items()
     ]
     hints += _describe_unknown_names(signature.parameters)
     if signature.open_keywords:

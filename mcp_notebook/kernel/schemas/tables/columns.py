@@ -313,11 +313,7 @@ def _make_table_schema(
         {"rows": rows, "columns": columns},
         discriminator=lambda sent: "columns" if isinstance(sent, dict) else "rows",
     )
-    return core_schema.no_info_wrap_validator_function(
-        convert,
-        forms,
-        metadata={"pydantic_js_functions": [lambda _, handler: {"anyOf": handler(forms)["oneOf"]}]},
-    )
+    return core_schema.no_info_wrap_validator_function(convert, forms)
 
 
 def _make_series_schema(kind: Any, library: Any) -> Any:
