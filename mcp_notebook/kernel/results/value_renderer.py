@@ -327,8 +327,12 @@ class ValueRenderer:
 
     def render_mixed(self, value: Any, position: Position) -> list[Piece] | None:
         """Render a list, tuple, mapping or record with rich items in it, item by item."""
-        if type(value) not in _COLLECTIONS and (fields := guard(list_fields, value)) is not None:
-            value = dict(fields)
+        if type(value) not in _COLLECTIONS:
+            if has_registered_format(self.format, value):
+                return None
+            # A dataclass may lack a field.
+            fields = guard(list_fields, value, recover=lambda _error: None)
+            value = value if fields is None else dict(fields)
         items = RichItems(
             value,
             position.depth,

@@ -160,6 +160,14 @@ def test_a_record_with_a_table_is_shown_by_the_names_of_its_parts(to_text, panda
     for value in (Fitted("m", frame), SimpleNamespace(model="m", table=frame)):
         assert to_text(value) == f"model: m\ntable:\n\n{shown}"
     assert to_text(thing) == f"size: 3\ntable:\n\n{shown}"
+    login = Login("ada")
+    del login.user
+    assert "Login" in to_text(login)
+
+
+def test_a_registered_format_of_a_record_comes_before_its_parts(to_text, formatter, pandas):
+    formatter.formatters["text/markdown"].for_type(Fitted, lambda _: "**fitted**")
+    assert to_text(Fitted("m", pandas.DataFrame({"a": [1]}))) == "**fitted**"
 
 
 def test_a_large_array_in_a_tuple_is_its_shape_and_a_summary(convert):
