@@ -221,8 +221,8 @@ def compute_answers() -> dict[str, Any]:
     ):
         warnings.simplefilter("ignore")
         os.chdir(place)
+        notebook: dict[str, Any] = {"__name__": "authors"}
         try:
-            notebook: dict[str, Any] = {"__name__": "authors"}
             for cell in SETUP:
                 exec(cell, notebook)
             for function in FUNCTIONS:
@@ -236,6 +236,7 @@ def compute_answers() -> dict[str, Any]:
         finally:
             os.chdir(folder)
             plt.close("all")
+            notebook["conn"].close()
 
 
 def _flatten(value: Any) -> Iterator[Any]:
