@@ -200,6 +200,8 @@ class Execution:
     def _bind_function(self, call: ActiveCall) -> Callable[[], Any]:
         """Return the tool's function bound to the call's validated arguments."""
         self._reload_modules()
+        # As IPython does before each cell: else the second call would not warn.
+        self.environment.shell.user_ns.pop("__warningregistry__", None)
         tool = self.find_tool(call)
         arguments = tool.validate(call.arguments)
         call.output_schema = tool.output

@@ -10,7 +10,7 @@ import io
 import types
 from collections.abc import AsyncGenerator, Awaitable, Iterable
 from contextlib import aclosing
-from itertools import islice
+from itertools import groupby, islice
 from typing import Any
 
 from msgspec import Struct
@@ -78,6 +78,8 @@ def collect_items(lazy: Iterable[Any], most: int, items: list[Any] | None = None
         items: An empty list that holds what was yielded before an exception.
     """
     items = [] if items is None else items
+    if type(lazy) is groupby:  # each group is empty once the next one is taken
+        lazy = ([key, [*islice(group, most)]] for key, group in lazy)
     items.extend(islice(lazy, most + 1))
     return _note_more(items, most)
 

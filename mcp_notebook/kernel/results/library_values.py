@@ -100,6 +100,13 @@ def describe_estimator(value: Any) -> Iterator[Any]:
             yield to_json_value(learned, MAX_LEARNED)
 
 
+def list_groups(value: Any) -> Iterator[Any]:
+    """Yield the number of groups of pandas, and the rows in each."""
+    sizes = value.size()
+    yield f"{count(len(sizes), 'group')}; rows in each:"
+    yield sizes if hasattr(sizes, "columns") else sizes.rename("rows")
+
+
 def list_graph(value: Any) -> Iterator[Any]:
     """Yield the size of a networkx graph, its edges, and its nodes if they have attributes."""
     yield str(value)

@@ -4,6 +4,7 @@ Runs in the user's kernel, on the thread of the call. `calls.capture` collects t
 `converter` puts their blocks before those of the returned value.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -37,6 +38,8 @@ Outputs: TypeAlias = Sequence[Output] | Callable[[], Sequence[Output]]
 """The outputs, or a function that returns them: converting a value may print and display more."""
 _MAX_BLOCK = 8
 """Lines of the longest block that is folded: a warning with its code, or a traceback's end."""
+_WARNED = re.compile(r"^\S*[\\/]ipykernel_\d+[\\/]\d+\.py:(\d+): (?=\w+Warning: )", re.MULTILINE)
+"""Where a cell warned: the file is none that anybody could read."""
 _LEAST_FOLDED = 200
 """Characters that must be saved: a few equal rows of numbers are data."""
 RENDERED = "mcp_notebook.rendered"
@@ -69,7 +72,7 @@ def render_outputs(outputs: Iterable[Output], budget: Budget) -> list[Piece]:
 
 
 def _render_prints(prints: Sequence[str]) -> list[Piece]:
-    text = _fold_repeats(clean_printed("".join(prints)).rstrip())
+    text = _fold_repeats(_WARNED.sub(r"Line \1: ", clean_printed("".join(prints))).rstrip())
     return [Piece(Text(text), describe_text_original(text, what="output"))] if text else []
 
 

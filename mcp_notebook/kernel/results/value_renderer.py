@@ -40,7 +40,8 @@ from mcp_notebook.kernel.results.tables.frame import CELLS
 from mcp_notebook.kernel.results.tables.outline import render_json
 from mcp_notebook.kernel.results.tables.summary import summarize_array
 from mcp_notebook.kernel.safe.foreign_code import DeadlineExceeded, guard
-from mcp_notebook.kernel.safe.libraries import find_libraries
+from mcp_notebook.kernel.safe.libraries import find_libraries, is_instance
+from mcp_notebook.kernel.safe.stand_ins import list_fields
 from mcp_notebook.kernel.safe.tabular_data import read_numbers
 from mcp_notebook.kernel.safe.text import (
     MAX_HEX,
@@ -50,6 +51,7 @@ from mcp_notebook.kernel.safe.text import (
     is_sendable,
     safe_repr,
 )
+from mcp_notebook.kernel.safe.to_json import MAX_ARRAY
 from mcp_notebook.text.wording import count, format_size
 
 PLAIN_TYPES = frozenset({str, bool, int, float})
@@ -324,12 +326,20 @@ class ValueRenderer:
     # -- collections -------------------------------------------------------------------------------
 
     def render_mixed(self, value: Any, position: Position) -> list[Piece] | None:
-        """Render a list, tuple or mapping with rich items in it, item by item."""
+        """Render a list, tuple, mapping or record with rich items in it, item by item."""
+        if type(value) not in _COLLECTIONS:
+            if has_registered_format(self.format, value):
+                return None
+            # A dataclass may lack a field.
+            fields = guard(list_fields, value, recover=lambda _error: None)
+            value = value if fields is None else dict(fields)
         items = RichItems(
             value,
             position.depth,
             is_rich=lambda item: (
-                is_rich(item, self._context.rules) or has_registered_format(self.format, item)
+                is_rich(item, self._context.rules)
+                or has_registered_format(self.format, item)
+                or (is_instance(item, "numpy.ndarray") and item.size > MAX_ARRAY)
             ),
         )
         built_in = type(value) in _COLLECTIONS

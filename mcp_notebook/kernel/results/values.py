@@ -192,6 +192,14 @@ RULES: tuple[Rule, ...] = (
         replaces_display=True,
     ),
     Rule(
+        values="pandas `groupby`",
+        content="a table of the rows in each group",
+        libraries=frozenset({"pandas"}),
+        accepts=lambda value: is_instance(value, "pandas.core.groupby.groupby.GroupBy"),
+        render=library_values.render_parts(library_values.list_groups),
+        is_rich=True,
+    ),
+    Rule(
         values="plot of plotly, altair or bokeh",
         content="an image, if a library that draws it is installed; else its data, shortened; and "
         "a link to the whole",
@@ -282,7 +290,8 @@ RULES: tuple[Rule, ...] = (
         render=_render_self_shown,
     ),
     Rule(
-        values="list, tuple or dict with any of the above or a plot in it, also one level deeper",
+        values="list, tuple, dict or record with any of the above, a plot or a large array in it, "
+        "also one level deeper",
         content="each item by these rules, in order",
         render=ValueRenderer.render_mixed,
     ),

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import fields
 from enum import Enum, Flag
-from types import MemberDescriptorType
+from types import MemberDescriptorType, SimpleNamespace
 from typing import Any, TypeAlias
 
 from pydantic import BaseModel
@@ -35,8 +35,8 @@ from mcp_notebook.kernel.safe.tabular_data import (
 from mcp_notebook.kernel.safe.text import drop_addresses, find_member, is_written
 
 _get_members = type.__dict__["__dict__"].__get__
-_SHOWING = ("__repr__", "__str__", "_repr_pretty_", "__iter__", "__call__")
-"""Methods by which an object is more than its attributes."""
+_SHOWING = ("__repr__", "__str__", "_repr_pretty_")
+"""Methods by which a class says how its objects are shown."""
 _SECRET = re.compile("passw|secret|token|api_?key|credential", re.IGNORECASE)
 """Names of attributes that nobody declared to be shown."""
 Reader: TypeAlias = Callable[[Any], Any]
@@ -86,6 +86,8 @@ def _list_declared_names(value: Any, kind: type) -> list[str] | None:
             return [name for name, member in members if type(member) is MemberDescriptorType]
         names = find_member(kind, "_fields")
         return None if names is None else list(names)
+    if kind is SimpleNamespace:
+        return [*vars(value)]
     if find_member(kind, "__dataclass_fields__") is not None:
         return [item.name for item in fields(value) if item.repr]
     attributes = find_member(kind, "__attrs_attrs__")
@@ -112,18 +114,27 @@ def _list_public_names(value: Any, kind: type) -> list[str] | None:
         find_member(kind, name) is not find_member(object, name) for name in _SHOWING
     ):
         return None
-    slots = [
+    declared = [
         name
         for parent in reversed(get_mro(kind))
         for name, member in _get_members(parent).items()
-        if type(member) is MemberDescriptorType and hasattr(value, name)
+        if (
+            hasattr(value, name)
+            if type(member) is MemberDescriptorType
+            else get_module_name(parent) == "__main__" and _is_constant(member)
+        )
     ]
     names = [
         name
-        for name in (*slots, *getattr(value, "__dict__", {}))
+        for name in dict.fromkeys((*declared, *getattr(value, "__dict__", {})))
         if not name.startswith("_") and not _SECRET.search(name)
     ]
     return names or None
+
+
+def _is_constant(member: Any) -> bool:
+    """Return whether a member of a class is data: no function, property or class."""
+    return find_member(type(member), "__get__") is None and not issubclass(type(member), type)
 
 
 def find_hidden_names(kind: type) -> frozenset[str]:

@@ -28,7 +28,7 @@ bytes, bytearray                      their text if they are UTF-8,      else ba
 pydantic model                        what ``model_dump()`` says,        under its aliases
                                       without fields with ``repr=False``
 record: dataclass, named tuple,       an object of its fields, without
-attrs class, msgspec struct           those with ``repr=False``; the text
+attrs class, msgspec struct,          those with ``repr=False``; the text
                                       that its class wrote, if any of
                                       them is private
 object of a class of the notebook     an object of its public attributes

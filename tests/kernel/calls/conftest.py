@@ -32,6 +32,7 @@ def shell(formatter):
         magics_manager=SimpleNamespace(registry={}),
         showtraceback=print,
         ask_exit=print,
+        user_ns={},
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 from live import Link, kernel_with, record_of, text_of
 
 TOOLS = """
-import asyncio, contextlib, io, pickle, sys, threading, types
+import asyncio, contextlib, io, pickle, sys, threading, types, warnings
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from unittest import mock
 import cloudpickle
@@ -62,6 +62,11 @@ def clear() -> None:
     print("gone")
     get_ipython().display_pub.clear_output()
     print("kept")
+
+@mcp_tool(run="thread")
+def warn() -> None:
+    'Warn.'
+    warnings.warn("only few values")
 
 class Tee:
     def __init__(self, *streams):
@@ -156,6 +161,11 @@ def test_so_does_the_call_of_a_tool_with_an_executor(kernel, link, tool):
     with holding(kernel, CELLS["%%capture"]):
         assert text_of(link.call(tool)).split("\n") == SAID
     assert read_captured(kernel) == ["mine"]
+
+
+def test_each_call_warns_anew_as_each_cell_does(link):
+    for _ in range(2):
+        assert text_of(link.call("warn")).startswith("Line 60: UserWarning: only few values")
 
 
 def test_clearing_the_output_beside_such_a_cell_clears_that_of_the_call(kernel, link):

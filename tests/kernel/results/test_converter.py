@@ -262,12 +262,16 @@ WARNED = "/a/b/module.py:12: RuntimeWarning: overflow encountered in exp\n  retu
             "a line that says the same\n[the same line 299 more times]",
         ),
         (("x" * 250 + "\n") * 2, "x" * 250 + "\n[the same line 1 more time]"),
+        (
+            "/tmp/ipykernel_83/378.py:4: UserWarning: few values\n  warn()",
+            "Line 4: UserWarning: few values\n  warn()",
+        ),
         ("0 0 0\n" * 9, "\n".join(["0 0 0"] * 9)),
         ("a\n\n\n\n\nb", "a\n\n\n\n\nb"),
         ("".join(f"step {n}\n" for n in range(300)), "\n".join(f"step {n}" for n in range(300))),
     ],
 )
-def test_equal_lines_that_are_printed_again_and_again_are_folded(converter, printed, shown):
+def test_warnings_name_no_file_of_a_cell_and_equal_lines_are_folded(converter, printed, shown):
     pieces = [Printed(part + "\n") for part in printed.split("\n")]
     value, *rest = reversed(converter.make_result(7, pieces).content)
     assert value.text == "7"

@@ -85,6 +85,7 @@ class Countdown:
         (lambda: itertools.chain([1], [2]), "[1,2]"),
         (lambda: csv.reader(io.StringIO("a,b\n")), '[["a","b"]]'),
         (lambda: iter({"a": 1}.items()), '[["a",1]]'),
+        (lambda: itertools.groupby("aab"), '[["a",["a","a"]],["b",["b"]]]'),
         (Countdown, "[2,1,0]"),
         (itertools.count, "count(0)"),
         (lambda: {"m": map(str, [1]), "z": [zip("a", "b", strict=True)]}, '{"m":["1"],"z":'),

@@ -10,12 +10,16 @@ import time
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import pytest
 from pydantic import BaseModel, Field
 
 from mcp_notebook.kernel.results.tables.outline import summarize_items
 from mcp_notebook.kernel.safe.to_json import to_short_json
+
+np = pytest.importorskip("numpy")
 
 PASSWORD = "hunter2"
 MOMENT = datetime(2024, 1, 1, tzinfo=UTC)
@@ -58,7 +62,34 @@ class Thing:
         self._hidden = PASSWORD
 
 
-Thing.__module__ = "__main__"  # as classes of a notebook have it
+class Network:
+    rate = 0.5
+    secret_key = PASSWORD
+
+    class Layer:
+        pass
+
+    def __init__(self):
+        self.layers = [3, 5]
+
+    def __call__(self, value):
+        return value
+
+    def __iter__(self):
+        return iter(self.layers)
+
+    @property
+    def depth(self):
+        return 1 / 0
+
+
+class Fitted(NamedTuple):
+    model: str
+    table: Any
+
+
+# As classes of a notebook have it.
+Thing.__module__ = Network.__module__ = Network.Layer.__module__ = "__main__"
 
 
 class Elsewhere:
@@ -117,7 +148,32 @@ def test_no_address_is_in_a_result(value, make, to_text):
 def test_an_object_of_the_notebook_is_its_public_attributes(to_text, pandas):
     assert to_text(Thing()) == '{"size":3}'
     assert to_text(pandas.DataFrame({"t": [Thing()]})).endswith("Thing(size=3)")
+    assert to_text(Network()) == '{"rate":0.5,"layers":[3,5]}'
     assert to_text([Elsewhere()]) == f'["<{__name__}.Elsewhere object>"]'
+
+
+def test_a_record_with_a_table_is_shown_by_the_names_of_its_parts(to_text, pandas):
+    frame = pandas.DataFrame({"a": [1]})
+    thing = Thing()
+    thing.table = frame
+    shown = to_text(frame)
+    for value in (Fitted("m", frame), SimpleNamespace(model="m", table=frame)):
+        assert to_text(value) == f"model: m\ntable:\n\n{shown}"
+    assert to_text(thing) == f"size: 3\ntable:\n\n{shown}"
+    login = Login("ada")
+    del login.user
+    assert "Login" in to_text(login)
+
+
+def test_a_registered_format_of_a_record_comes_before_its_parts(to_text, formatter, pandas):
+    formatter.formatters["text/markdown"].for_type(Fitted, lambda _: "**fitted**")
+    assert to_text(Fitted("m", pandas.DataFrame({"a": [1]}))) == "**fitted**"
+
+
+def test_a_large_array_in_a_tuple_is_its_shape_and_a_summary(convert):
+    large, *_, small = convert((np.arange(2_000.0).reshape(-1, 2), np.zeros(3)))
+    assert large.text.startswith("array of shape (1000, 2), float64: 0.0 to 1999.0, mean 999.5")
+    assert small.text == "[0.0,0.0,0.0]"
 
 
 def test_the_notes_of_an_exception_are_kept(to_text):

@@ -16,6 +16,16 @@ def table_of(text):
     return text.rpartition("\n\n")[2].split("\n")
 
 
+def test_groups_of_pandas_are_the_rows_in_each(to_text, pandas):
+    frame = pandas.DataFrame({"city": ["Oslo", "Lima", "Oslo"], "n": [1, 2, 3]})
+    for groups in (frame.groupby("city"), frame.groupby("city").n):
+        text = to_text(groups)
+        assert text.startswith("2 groups; rows in each:\n")
+        assert table_of(text)[-2:] == ["Lima,1", "Oslo,2"]
+    assert table_of(to_text(frame.groupby("city", as_index=False)))[-2:] == ["Lima,1", "Oslo,2"]
+    assert "Oslo,2" in to_text({"groups": frame.groupby("city")})
+
+
 # -- buffers and rows ------------------------------------------------------------------------------
 
 

@@ -136,7 +136,7 @@ def test_a_huge_list_shows_its_beginning_and_end(converter):
         ),
         (display.JSON({"a": 1}), '{"a":1}'),
         (display.Math("x^2"), "$\\displaystyle x^2$"),
-        (SimpleNamespace(a=1), "namespace(a=1)"),
+        (SimpleNamespace(a=1), '{"a":1}'),
     ],
 )
 def test_displays_become_the_text_that_says_most(converter, value, text):

@@ -44,7 +44,7 @@ def test_a_str_that_fails_is_a_sentence(to_text):
 
 def first_row(value):
     """Return the first row for a value, of those that do not decide only when they render."""
-    undecided = ("a value of a type that", "list, tuple or dict with any")
+    undecided = ("a value of a type that", "list, tuple, dict or record with any")
     rows = (row for row in match_rules(RULES, value) if not row.values.startswith(undecided))
     return next(rows).values
 
@@ -102,10 +102,9 @@ def test_the_row_of_a_value_of_a_library(module, make, row):
 
 
 def test_the_last_row_takes_any_value_and_no_other_row_does():
-    assert [rule.values for rule in match_rules(RULES, object())] == [
-        "list, tuple or dict with any of the above or a plot in it, also one level deeper",
-        "anything else",
-    ]
+    items, others = (rule.values for rule in match_rules(RULES, object()))
+    assert items.startswith("list, tuple, dict or record with any of the above")
+    assert others == "anything else"
 
 
 def test_each_row_says_which_values_and_what_they_become():

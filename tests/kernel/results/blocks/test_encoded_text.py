@@ -51,7 +51,7 @@ def make(name, letters):
         "list of dicts": ([{"plot": url}], ["plot:\n[picture 1]"]),
         "dataclass": (
             Report("Sales", letters),
-            ['{"title":"Sales","plot":"[picture 1]"}'],
+            ["title: Sales\nplot:\n\n[picture 1]"],
         ),
         "JSON": (
             json.dumps({"plot": wrapped.strip(), "n": 3}),
@@ -95,7 +95,7 @@ def test_so_is_one_that_is_printed_or_displayed(converter, png):
         ("iVBORw0KGgo" + "A" * 30_000, "[image/png as base64, 30,011 characters: return the fig"),
         (
             Report("Sales", "iVBORw0KGgo" + "ABCD" * 10_000),
-            '{"title":"Sales","plot":"[image/png as base64: return the figure or image itself, or',
+            "title: Sales\nplot:\n\n[image/png as base64, 40,011 characters: return the figure",
         ),
         ("data:image/svg+xml;charset=utf-8;base64," + "PHN2" * 99, "[image/svg+xml as base64, 396"),
     ],
