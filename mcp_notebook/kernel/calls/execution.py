@@ -20,6 +20,8 @@ from mcp_notebook.kernel.calls.outcome import CallConverter
 from mcp_notebook.kernel.calls.stopping import Stopper
 from mcp_notebook.kernel.executors.executor_call import EngineFinder, run_in_executor
 from mcp_notebook.kernel.safe.interrupter import Shield
+from mcp_notebook.kernel.schemas.parameters.bound_objects import explain_sent, read_objects
+from mcp_notebook.kernel.schemas.parameters.callables import find_name
 from mcp_notebook.kernel.tools.context import LogMessage, Update
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
@@ -112,6 +114,10 @@ class Execution:
             by_user: Whether the user pressed "Interrupt" while it ran.
         """
         cause = call.find_cause(error, by_user=by_user)
+        if isinstance(cause, AttributeError) and (tool := call.declared) is not None:
+            schema, name = tool.schema.input_schema, find_name(tool.function)
+            if (note := explain_sent(cause, call.arguments, schema, name)) is not None:
+                cause.add_note(note)
         # Text that figures print while they are drawn also belongs to the call.
         with self.environment.route_outputs(call.capture):
             return self.converter.convert_error(call, cause)
@@ -205,6 +211,8 @@ class Execution:
         call.output_schema = tool.output
         if tool.schema.injected:
             arguments |= dict.fromkeys(tool.schema.injected, call.make_context())
+        if tool.schema.bound:
+            arguments |= read_objects(tool.schema.bound, self.environment.shell.user_ns)
         function: Callable[..., Any] = tool.function
         if not tool.schema.binding.is_by_name:
             function, arguments = tool.schema.binding.bind(function, arguments)

@@ -20,7 +20,10 @@ from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.schemas.output.output_schema import OutputSchema, make_output_schema
 from mcp_notebook.kernel.schemas.output.published_schema import publish_schema
 from mcp_notebook.kernel.schemas.output.return_types import describes_view
-from mcp_notebook.kernel.schemas.parameters.callables import read_return_annotation
+from mcp_notebook.kernel.schemas.parameters.callables import (
+    find_variables,
+    read_return_annotation,
+)
 from mcp_notebook.kernel.schemas.parameters.sent_arguments import split_texts
 from mcp_notebook.kernel.schemas.parameters.signature_to_schema import (
     FunctionSchema,
@@ -353,6 +356,7 @@ def _read_schema(
             function,
             name=name,
             hidden_types=(Context,),
+            variables=find_variables(function) if options.kind == "tool" else None,
             flatten=options.flatten,
             has_description=bool(options.description),
             cache=schemas,

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from mcp_notebook import meta_keys
 from mcp_notebook.kernel.executors.dask_engine import find_client
+from mcp_notebook.kernel.schemas.parameters.bound_objects import is_object
 from mcp_notebook.kernel.schemas.parameters.signature_to_schema import FunctionSchema
 from mcp_notebook.kernel.schemas.schema_words import PLAIN_WORDS, describe_schema
 from mcp_notebook.kernel.schemas.validation_messages import format_value
@@ -123,6 +124,11 @@ def _list_details(tool: DeclaredTool, hosts: Sequence[str]) -> tuple[str, ...]:
     details = [] if tool.info.uri is None else [tool.info.uri]
     if output := _describe_output(tool):
         details.append(f"structured result: {output}")
+    if tool.schema.bound:
+        names = ", ".join(f"`{name}`" for name in tool.schema.bound)
+        details.append(f"uses your {names}, unless hinted with a type that clients can send")
+    if frozen := ", ".join(f"`{name}`" for name in _list_frozen_objects(tool.function)):
+        details.append(f"holds its own {frozen}, not the notebook's")
     details += _list_ways(tool.options)
     if hosts:
         details.append(f"its view may load from {', '.join(hosts)}")
@@ -133,6 +139,17 @@ def _list_details(tool: DeclaredTool, hosts: Sequence[str]) -> tuple[str, ...]:
     if related := meta.get(meta_keys.RELATED):
         details.append(f"see also: {', '.join(related)}")
     return tuple(details)
+
+
+def _list_frozen_objects(function: Any) -> list[str]:
+    """Return the parameters for which a partial holds an object."""
+    if not isinstance(function, functools.partial):
+        return []
+    try:
+        held = inspect.signature(function.func).bind_partial(*function.args, **function.keywords)
+    except (TypeError, ValueError):
+        return []
+    return [name for name, value in held.arguments.items() if is_object(value)]
 
 
 def _list_ways(options: ToolOptions) -> Iterator[str]:
@@ -189,11 +206,12 @@ def format_signature(tool: DeclaredTool) -> str:
         signature = inspect.signature(tool.function)
     except (TypeError, ValueError):
         return _format_schema(tool)
-    bound = tool.function.keywords if isinstance(tool.function, functools.partial) else ()
+    fixed = tool.function.keywords if isinstance(tool.function, functools.partial) else ()
     parameters = [
         parameter.replace(annotation=_strip_annotated(parameter.annotation))
         for parameter in signature.parameters.values()
-        if parameter.name not in (*tool.schema.injected, *tool.schema.hidden, *bound)
+        if parameter.name
+        not in (*tool.schema.injected, *tool.schema.hidden, *tool.schema.bound, *fixed)
     ]
     schema = tool.schema.input_schema
     # In the order of the signature; clients may know them by other names.

@@ -5,8 +5,11 @@ Partials, methods, wrappers, objects with ``__call__`` and classes are unwrapped
 behind them.
 """
 
+import ast
 import functools
 import inspect
+import sys
+import textwrap
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
@@ -56,8 +59,8 @@ class HintedParameter(Struct, frozen=True):
     """Resolved; `NO_DEFAULT` for a parameter without one."""
     default: Any
     """`NO_DEFAULT` for a parameter without one."""
-    seen_as: Literal["argument", "injected", "hidden"]
-    """Whether clients see it, or why not."""
+    seen_as: Literal["argument", "injected", "hidden", "bound"]
+    """Whether clients see it, or why not: it gets the context, its default, or an object."""
     unknown_names: tuple[str, ...] = ()
     """Names in its type hint that its module does not define; they count as `Any`."""
 
@@ -296,6 +299,14 @@ def find_namespace(plain: Callable[..., Any]) -> dict[str, Any]:
     return namespace
 
 
+def read_source(function: Callable[..., Any]) -> ast.Module | None:
+    """Return the code of the function behind any callable; None if it is not known."""
+    try:
+        return ast.parse(textwrap.dedent(inspect.getsource(_unwrap(function))))
+    except (OSError, TypeError, ValueError, SyntaxError, RecursionError):
+        return None
+
+
 def find_callable_namespace(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the globals of the function behind any callable."""
     return find_namespace(_unwrap(function))
@@ -304,6 +315,12 @@ def find_callable_namespace(function: Callable[..., Any]) -> dict[str, Any]:
 def is_notebook(namespace: dict[str, Any]) -> bool:
     """Return whether these are the variables of the notebook."""
     return namespace.get("__name__") == "__main__"
+
+
+def find_variables(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the variables of the notebook that makes a callable a tool."""
+    namespace = find_callable_namespace(function)
+    return namespace if is_notebook(namespace) else vars(sys.modules["__main__"])
 
 
 def is_library_code(function: Callable[..., Any]) -> bool:

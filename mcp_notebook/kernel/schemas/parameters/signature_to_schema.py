@@ -25,11 +25,12 @@ Callers pass the result to `Binding.bind` (`callables`). Runs in the user's kern
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache as once
 from functools import cached_property
 from typing import Any
 
+from msgspec import structs
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import SchemaValidator
@@ -44,6 +45,11 @@ from mcp_notebook.kernel.schemas.docstrings import (
     read_documented_type,
     shorten_description,
 )
+from mcp_notebook.kernel.schemas.parameters.bound_objects import (
+    describe_way,
+    find_object_uses,
+    is_object,
+)
 from mcp_notebook.kernel.schemas.parameters.callables import (
     NO_DEFAULT,
     Binding,
@@ -57,6 +63,7 @@ from mcp_notebook.kernel.schemas.parameters.callables import (
     list_fixed_parameters,
     read_binding,
     read_parameters,
+    read_source,
 )
 from mcp_notebook.kernel.schemas.parameters.flatten import (
     find_model_parameter,
@@ -106,6 +113,8 @@ class FunctionSchema:
     """Parameters that clients do not see, and that get the `Context` of the call."""
     hidden: tuple[str, ...]
     """Parameters that clients do not see, and that keep their default."""
+    bound: tuple[str, ...]
+    """Parameters that clients do not see, and that get the notebook's variable of their name."""
     binding: Binding
     """How the function takes its arguments."""
     _load: Callable[[], ArgumentSchema] = field(repr=False, compare=False)
@@ -198,6 +207,8 @@ class _Signature:
     """Its ``**kwargs``."""
     library_words: Mapping[str, Any]
     """Names in docstrings for types of data libraries."""
+    object_uses: Mapping[str, str]
+    """How its code uses parameters as objects that clients cannot send."""
 
     @cached_property
     def doc(self) -> FunctionDoc:
@@ -224,6 +235,49 @@ class _Signature:
         """Return whether a parameter has a type hint, or a type in the docstring."""
         return item.hint is not NO_DEFAULT or self._find_hint(item) is not Any
 
+    def bind(self, variables: Mapping[str, Any]) -> "_Signature":
+        """Return it with the parameters bound for which the notebook has an object."""
+        parameters = [
+            structs.replace(item, seen_as="bound")
+            if is_object(variables.get(item.name)) and self._needs(item, variables[item.name])
+            else item
+            for item in self.parameters
+        ]
+        return replace(self, parameters=parameters)
+
+    def _needs(self, item: HintedParameter, value: Any) -> bool:
+        """Return whether a parameter is for such an object, and for nothing that clients send."""
+        if item.seen_as != "argument" or item.default is not NO_DEFAULT:
+            return False
+        if item.hint is NO_DEFAULT:
+            documented = self._find_hint(item)
+            return documented is Any or (
+                isinstance(documented, type) and issubclass(type(value), documented)
+            )
+        try:
+            build_validator([make_parameter(item.name, item.hint, NO_DEFAULT)], self.name)
+        except DefinitionError:
+            return True
+        return False
+
+    def explain_object(self, name: str) -> str:
+        """Return the hint for a parameter in `object_uses`: what to write."""
+        way = describe_way(self.name, self.list_names("argument"), self.object_uses)
+        return (
+            f"Clients cannot send `{name}`, an object (`{self.object_uses[name]}`). Give the "
+            f"notebook's variable this name and run this cell again, or write {way}."
+        )
+
+    def find_object_uses(self, function: Callable[..., Any]) -> "_Signature":
+        """Return it with the uses of parameters that are neither typed nor bound."""
+        names = [
+            item.name
+            for item in self.parameters
+            if item.seen_as == "argument" and item.default is NO_DEFAULT and not self.is_typed(item)
+        ]
+        source = read_source(function) if names and not self.is_library else None
+        return replace(self, object_uses=(source and find_object_uses(source, names)) or {})
+
     def _find_hint(self, item: HintedParameter) -> Any:
         """Return a parameter's type hint, or the type in the docstring."""
         if item.hint is not NO_DEFAULT:
@@ -245,6 +299,7 @@ def read_function_schema(  # noqa: PLR0913 - each says one thing
     *,
     name: str | None = None,
     hidden_types: tuple[type, ...] = (),
+    variables: Mapping[str, Any] | None = None,
     flatten: bool = False,
     has_description: bool = False,
     cache: SchemaCache | None = None,
@@ -255,6 +310,7 @@ def read_function_schema(  # noqa: PLR0913 - each says one thing
         function: Any callable with a signature.
         name: What messages call it; the function's own name if None.
         hidden_types: Parameters annotated with one of these are not for clients.
+        variables: The notebook's, whose objects parameters of their names get.
         flatten: Whether clients pass the fields of its one parameter, a model.
         has_description: Whether the author has given a description besides the docstring.
         cache: Schemas of earlier starts.
@@ -274,7 +330,9 @@ def read_function_schema(  # noqa: PLR0913 - each says one thing
         is_library_code(function),
         find_open_keywords(function),
         list_library_words(find_callable_namespace(function)),
+        {},
     )
+    signature = signature.bind(variables or {}).find_object_uses(function)
     if flatten:
         return _build_flat(signature)
     if cache is None or (key := _make_key(cache, signature)) is None:
@@ -304,6 +362,7 @@ def _build(signature: _Signature) -> FunctionSchema:
         warnings=(*_list_warnings(signature, doc.description), *built.notes),
         injected=signature.list_names("injected"),
         hidden=signature.list_names("hidden"),
+        bound=signature.list_names("bound"),
         binding=signature.binding,
         _load=lambda: built,
         _defaults=defaults,
@@ -327,6 +386,7 @@ def _build_flat(signature: _Signature) -> FunctionSchema:
         warnings=_list_warnings(signature, description, flat.names),
         injected=signature.list_names("injected"),
         hidden=signature.list_names("hidden"),
+        bound=signature.list_names("bound"),
         binding=signature.binding,
         _load=lambda: ArgumentSchema(flat.schema, flat.validator),
         _defaults={},
@@ -347,6 +407,7 @@ def _restore(stored: Mapping[str, Any], signature: _Signature) -> FunctionSchema
         warnings=tuple(stored["warnings"]),
         injected=signature.list_names("injected"),
         hidden=signature.list_names("hidden"),
+        bound=signature.list_names("bound"),
         binding=signature.binding,
         _load=build,
         _defaults={
@@ -368,7 +429,7 @@ def _make_key(cache: SchemaCache, signature: _Signature) -> str | None:
     ]
     about = (
         *(signature.name, signature.docstring, signature.has_description, list(signature.fixed)),
-        *(signature.is_library, signature.open_keywords),
+        *(signature.is_library, signature.open_keywords, dict(signature.object_uses)),
         _list_meanings(signature),
     )
     return cache.key(about, parts)
@@ -412,9 +473,11 @@ def _list_warnings(
         hints.append(f"`{signature.name}` has no docstring: say what it is for.")
     hints += shorten_description(description)[1]
     hints += [
-        f"`{item.name}` has no type hint: any value is accepted."
+        signature.explain_object(item.name)
+        if item.name in signature.object_uses
+        else f"`{item.name}` has no type hint: any value is accepted."
         for item in signature.parameters
-        if not signature.is_typed(item)
+        if item.seen_as == "argument" and not signature.is_typed(item)
     ]
     hints += _describe_unknown_names(signature.parameters)
     if signature.open_keywords:
