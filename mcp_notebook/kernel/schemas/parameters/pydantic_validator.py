@@ -26,6 +26,7 @@ from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.annotations import read_alias
 from mcp_notebook.kernel.schemas.argument_rules import forbid_unknown, make_exact, tighten
 from mcp_notebook.kernel.schemas.metaschema import find_schema_problem
+from mcp_notebook.kernel.schemas.parameters.bound_objects import describe_way
 from mcp_notebook.kernel.schemas.parameters.callables import NO_DEFAULT, format_hint
 from mcp_notebook.kernel.schemas.parameters.markers import find_header_problem
 from mcp_notebook.kernel.schemas.pydantic_core_schemas import build_alone
@@ -263,7 +264,9 @@ def make_refusal(parameters: Sequence[Parameter], name: str, error: Exception) -
             hint = format_hint(item.annotation)
             return DefinitionError(
                 f"`{name}`: the type hint of `{item.name}`, {hint}, cannot be expressed as a "
-                f"JSON Schema{_describe_reason(own)}: {_describe_way_out(item.annotation)}"
+                f"JSON Schema{_describe_reason(own)}: {_describe_way_out(item.annotation)} If it "
+                "is an object of the notebook, give the variable this name, or write "
+                f"{describe_way(name, [each.name for each in parameters], [item.name])}."
             )
     return DefinitionError(
         f"`{name}`: its parameters cannot be expressed as a JSON Schema "
