@@ -21,7 +21,6 @@ from mcp_notebook.kernel.calls.stopping import Stopper
 from mcp_notebook.kernel.executors.executor_call import EngineFinder, run_in_executor
 from mcp_notebook.kernel.safe.interrupter import Shield
 from mcp_notebook.kernel.schemas.parameters.bound_objects import explain_sent, read_objects
-from mcp_notebook.kernel.schemas.parameters.callables import find_name
 from mcp_notebook.kernel.tools.context import LogMessage, Update
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
@@ -115,8 +114,8 @@ class Execution:
         """
         cause = call.find_cause(error, by_user=by_user)
         if isinstance(cause, AttributeError) and (tool := call.declared) is not None:
-            schema, name = tool.schema.input_schema, find_name(tool.function)
-            if (note := explain_sent(cause, call.arguments, schema, name)) is not None:
+            schema, word = tool.schema.input_schema, tool.variable or tool.name
+            if (note := explain_sent(cause, call.arguments, schema, word)) is not None:
                 cause.add_note(note)
         # Text that figures print while they are drawn also belongs to the call.
         with self.environment.route_outputs(call.capture):

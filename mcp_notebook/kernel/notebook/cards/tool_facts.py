@@ -17,6 +17,7 @@ from msgspec import Struct
 from mcp_notebook import meta_keys
 from mcp_notebook.kernel.executors.dask_engine import find_client
 from mcp_notebook.kernel.schemas.parameters.bound_objects import is_object
+from mcp_notebook.kernel.schemas.parameters.callables import list_fixed_parameters
 from mcp_notebook.kernel.schemas.parameters.signature_to_schema import FunctionSchema
 from mcp_notebook.kernel.schemas.schema_words import PLAIN_WORDS, describe_schema
 from mcp_notebook.kernel.schemas.validation_messages import format_value
@@ -124,12 +125,7 @@ def _list_details(tool: DeclaredTool, hosts: Sequence[str]) -> tuple[str, ...]:
     details = [] if tool.info.uri is None else [tool.info.uri]
     if output := _describe_output(tool):
         details.append(f"structured result: {output}")
-    if tool.schema.bound:
-        names = ", ".join(f"`{name}`" for name in tool.schema.bound)
-        details.append(f"uses your {names}, unless hinted with a type that clients can send")
-    if frozen := ", ".join(f"`{name}`" for name in _list_frozen_objects(tool.function)):
-        details.append(f"holds its own {frozen}, not the notebook's")
-    details += _list_ways(tool.options)
+    details += (*_describe_objects(tool), *_list_ways(tool.options))
     if hosts:
         details.append(f"its view may load from {', '.join(hosts)}")
     if tags := meta.get(meta_keys.TAGS):
@@ -141,15 +137,17 @@ def _list_details(tool: DeclaredTool, hosts: Sequence[str]) -> tuple[str, ...]:
     return tuple(details)
 
 
-def _list_frozen_objects(function: Any) -> list[str]:
-    """Return the parameters for which a partial holds an object."""
-    if not isinstance(function, functools.partial):
-        return []
-    try:
-        held = inspect.signature(function.func).bind_partial(*function.args, **function.keywords)
-    except (TypeError, ValueError):
-        return []
-    return [name for name, value in held.arguments.items() if is_object(value)]
+def _describe_objects(tool: DeclaredTool) -> Iterator[str]:
+    """Yield which objects of the notebook it uses, and which its `functools.partial` holds."""
+    if not isinstance(tool.schema, FunctionSchema):
+        return
+    if used := ", ".join(f"`{name}`" for name in tool.schema.bound):
+        yield f"uses your {used}, unless hinted with a type that clients can send"
+    if isinstance(function := tool.function, functools.partial):
+        held = (*function.keywords.values(), *function.args)
+        names = zip(list_fixed_parameters(function), held, strict=False)
+        if frozen := ", ".join(f"`{name}`" for name, value in names if is_object(value)):
+            yield f"holds its own {frozen}, not the notebook's"
 
 
 def _list_ways(options: ToolOptions) -> Iterator[str]:

@@ -26,6 +26,7 @@ from mcp_notebook.kernel.notebook.declarations import (
     declare_names,
     declare_resource,
     find_replaced_names,
+    note_reassigned,
 )
 from mcp_notebook.kernel.notebook.magic_line import (
     build_parser,
@@ -168,6 +169,9 @@ class McpMagics(Magics):
                 tools = declare_names(self.shell, parsed, schemas)
             else:
                 tools = declare_cell(self.shell, parsed, schemas)
+                if parsed.signature is not None and kind == "tool":
+                    cells = self._notebook.file.read_cells()
+                    tools = [note_reassigned(tool, cells, f"%%mcp_{kind} {line}") for tool in tools]
                 self._registry.remove(*find_replaced_names(tools, self._registry.tools))
             self._cell_tools.add(*tools)
         except DefinitionError as error:

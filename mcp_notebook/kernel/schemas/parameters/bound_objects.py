@@ -1,19 +1,18 @@
 """Parameters that get an object of the notebook: a frame, a model, an axis, a connection.
 
-Runs in the user's kernel, on any thread; `find_object_uses` and `describe_way`, which are pure,
-also in the process of ``mcp-notebook check``. A required parameter is bound if it has no type that
-JSON can express, and a variable of its name holds an object when the tool is declared. Each call
-reads the variable again. No code of the values' classes runs here.
+Runs in the user's kernel, on any thread; `explain_objects`, which is pure, also in the process of
+``mcp-notebook check``. A required parameter is bound if it has no type that JSON can express, and a
+variable of its name holds an object when the tool is declared. Each call reads the variable again.
+No code of the values' classes runs here.
 """
 
 import ast
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 from mcp_notebook.errors import CallError
 from mcp_notebook.kernel.safe.libraries import get_module_name, get_mro
-from mcp_notebook.kernel.safe.text import find_member
 
 _VALUES = frozenset(
     (
@@ -22,10 +21,12 @@ _VALUES = frozenset(
     )
 )
 """Modules whose classes hold plain values, functions or lines, not the author's objects."""
-_ARRAYS = (("dtype", "shape"), ("tolist",), ("to_pylist", "type"))
-"""Attributes of the classes of arrays and series, for which clients send lists."""
-_VALUE_METHODS = ("__float__", "__fspath__", "__name__")
-"""Attributes of the classes of numbers (also symbols), paths, and functions written in C."""
+_VALUE_MEMBERS: Sequence[Collection[str]] = (
+    *({"dtype", "shape"}, {"tolist"}, {"to_pylist", "type"}),
+    *({"__float__"}, {"__fspath__"}, {"__name__"}),
+)
+"""Attributes of the classes of arrays and series, for which clients send lists; of numbers (also
+symbols), of paths, and of functions written in C."""
 _JSON = (str, bool, int, float, dict, list, type(None))
 _PLAIN_ATTRIBUTES = frozenset(chain.from_iterable(map(dir, _JSON)))
 
@@ -35,13 +36,13 @@ def is_object(value: Any) -> bool:
 
     Plain values, containers, arrays, series, functions, classes and modules are none.
     """
-    kind = type(value)
-    modules = {get_module_name(parent) for parent in get_mro(kind)[:-1]}
+    parents = get_mro(type(value))[:-1]
+    modules = {get_module_name(parent) for parent in parents}
+    members = {name for parent in parents for name in vars(parent)}
     return not (
         modules & _VALUES
         or any(module.startswith("pandas._libs") for module in modules)  # pandas' scalars
-        or any(all(find_member(kind, name) for name in names) for names in _ARRAYS)
-        or any(find_member(kind, name) for name in _VALUE_METHODS)
+        or any(members.issuperset(names) for names in _VALUE_MEMBERS)
     )
 
 
@@ -61,27 +62,35 @@ def read_objects(names: Iterable[str], namespace: Mapping[str, Any]) -> dict[str
         ) from None
 
 
-def find_object_uses(body: ast.AST, names: Collection[str]) -> dict[str, str]:
-    """Return the parameters that code uses as objects, with the use: ``df.describe``.
+def explain_objects(
+    body: ast.AST, schema: Mapping[str, Any], function: str
+) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong and what to write for each parameter that is used as an object.
 
     Args:
         body: The function, or its code.
-        names: Parameters that have no type.
+        schema: That of its arguments.
+        function: Its name.
     """
-    uses: dict[str, str] = {}
-    assigned = set()
-    for node in ast.walk(body):
-        match node:
-            case ast.Name(id=name, ctx=ast.Store()):
-                assigned.add(name)  # from something else: `df = pd.DataFrame(df)`
-            case ast.Attribute(value=ast.Name(id=name), attr=attribute):
-                if name in names and attribute not in _PLAIN_ATTRIBUTES:
-                    uses.setdefault(name, f"{name}.{attribute}")
-    return {name: use for name, use in uses.items() if name not in assigned}
+    untyped, nodes = list_untyped(schema), list(ast.walk(body))
+    uses = {
+        node.value.id: f"`{ast.unparse(node)}`"
+        for node in nodes
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id in untyped
+        and node.attr not in _PLAIN_ATTRIBUTES
+    }
+    for node in nodes:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            uses.pop(node.id, None)  # set from what is sent: `df = pd.DataFrame(df)`
+    for name, use in uses.items():
+        way = describe_way(function, schema["properties"], uses)
+        yield f"Clients cannot send `{name}`, an object ({use}).", way
 
 
-def describe_way(function: str, parameters: Iterable[str], objects: Collection[str]) -> str:
-    """Return how to write a tool that passes objects of the notebook to a function.
+def describe_way(function: str, parameters: Collection[str], objects: Collection[str]) -> str:
+    """Return what its author can do about a function that takes objects.
 
     Args:
         function: Its name.
@@ -90,13 +99,16 @@ def describe_way(function: str, parameters: Iterable[str], objects: Collection[s
     """
     kept = ", ".join(name for name in parameters if name not in objects)
     passed = ", ".join(f"my_{name}" if name in objects else name for name in parameters)
-    return f"`%%mcp_tool my_{function}({kept})` with the line `{function}({passed})`"
+    return (
+        f"Declare the tool where the notebook has such an object of the name `{min(objects)}`, or "
+        f"write `%%mcp_tool my_{function}({kept})` with the line `{function}({passed})`."
+    )
 
 
 def explain_sent(
-    error: BaseException, arguments: Mapping[str, Any], schema: Mapping[str, Any], function: str
+    error: AttributeError, arguments: Mapping[str, Any], schema: Mapping[str, Any], function: str
 ) -> str | None:
-    """Return a sentence for an error about a value that was sent in place of an object.
+    """Return sentences for an error about a value that was sent in place of an object.
 
     Args:
         error: What the function raised.
@@ -104,25 +116,19 @@ def explain_sent(
         schema: Their schema.
         function: The function's name.
     """
-    if not isinstance(error, AttributeError) or type(error.obj) not in _JSON:
-        return None
-    properties: Mapping[str, Any] = schema.get("properties", {})
-    for name in list_untyped(schema):
-        if name in arguments and arguments[name] is error.obj:
-            way = describe_way(function, properties, [name])
-            return (
-                f"`{name}` has to be an object of the notebook, which clients cannot send. Ask the "
-                f"user for a tool that has it: {way}."
-            )
+    for name in list_untyped(schema) if type(error.obj) in _JSON else ():
+        if arguments.get(name) is error.obj:
+            way = describe_way(function, schema["properties"], [name])
+            return f"Clients cannot send `{name}`, an object of the notebook. For its author: {way}"
     return None
 
 
 def list_untyped(schema: Mapping[str, Any]) -> Sequence[str]:
     """Return the required parameters of a schema that take any value."""
+    properties: Mapping[str, Any] = schema.get("properties", {})
     return [
         name
-        for name, item in schema.get("properties", {}).items()
-        if name in schema.get("required", ())
-        and item is not False
-        and not set(item if isinstance(item, dict) else {}) - {"title", "description"}
+        for name in schema.get("required", ())
+        if isinstance(item := properties.get(name), dict)
+        and not item.keys() - {"title", "description"}
     ]

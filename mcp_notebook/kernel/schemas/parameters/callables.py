@@ -299,12 +299,12 @@ def find_namespace(plain: Callable[..., Any]) -> dict[str, Any]:
     return namespace
 
 
-def read_source(function: Callable[..., Any]) -> ast.Module | None:
-    """Return the code of the function behind any callable; None if it is not known."""
+def read_source(function: Callable[..., Any]) -> ast.Module:
+    """Return the code of the function behind any callable; empty if it is not known."""
     try:
         return ast.parse(textwrap.dedent(inspect.getsource(_unwrap(function))))
     except (OSError, TypeError, ValueError, SyntaxError, RecursionError):
-        return None
+        return ast.Module([], [])
 
 
 def find_callable_namespace(function: Callable[..., Any]) -> dict[str, Any]:

@@ -264,9 +264,8 @@ def make_refusal(parameters: Sequence[Parameter], name: str, error: Exception) -
             hint = format_hint(item.annotation)
             return DefinitionError(
                 f"`{name}`: the type hint of `{item.name}`, {hint}, cannot be expressed as a "
-                f"JSON Schema{_describe_reason(own)}: {_describe_way_out(item.annotation)} If it "
-                "is an object of the notebook, give the variable this name, or write "
-                f"{describe_way(name, [each.name for each in parameters], [item.name])}."
+                f"JSON Schema{_describe_reason(own)}: {_describe_way_out(item.annotation)} Or "
+                f"is it an object? {describe_way(name, [x.name for x in parameters], [item.name])}"
             )
     return DefinitionError(
         f"`{name}`: its parameters cannot be expressed as a JSON Schema "

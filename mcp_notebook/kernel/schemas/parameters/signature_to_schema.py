@@ -45,11 +45,7 @@ from mcp_notebook.kernel.schemas.docstrings import (
     read_documented_type,
     shorten_description,
 )
-from mcp_notebook.kernel.schemas.parameters.bound_objects import (
-    describe_way,
-    find_object_uses,
-    is_object,
-)
+from mcp_notebook.kernel.schemas.parameters.bound_objects import is_object
 from mcp_notebook.kernel.schemas.parameters.callables import (
     NO_DEFAULT,
     Binding,
@@ -63,7 +59,6 @@ from mcp_notebook.kernel.schemas.parameters.callables import (
     list_fixed_parameters,
     read_binding,
     read_parameters,
-    read_source,
 )
 from mcp_notebook.kernel.schemas.parameters.flatten import (
     find_model_parameter,
@@ -207,8 +202,6 @@ class _Signature:
     """Its ``**kwargs``."""
     library_words: Mapping[str, Any]
     """Names in docstrings for types of data libraries."""
-    object_uses: Mapping[str, str]
-    """How its code uses parameters as objects that clients cannot send."""
 
     @cached_property
     def doc(self) -> FunctionDoc:
@@ -250,33 +243,12 @@ class _Signature:
         if item.seen_as != "argument" or item.default is not NO_DEFAULT:
             return False
         if item.hint is NO_DEFAULT:
-            documented = self._find_hint(item)
-            return documented is Any or (
-                isinstance(documented, type) and issubclass(type(value), documented)
-            )
+            return self._find_hint(item) in (Any, type(value))  # the docstring's type
         try:
             build_validator([make_parameter(item.name, item.hint, NO_DEFAULT)], self.name)
         except DefinitionError:
             return True
         return False
-
-    def explain_object(self, name: str) -> str:
-        """Return the hint for a parameter in `object_uses`: what to write."""
-        way = describe_way(self.name, self.list_names("argument"), self.object_uses)
-        return (
-            f"Clients cannot send `{name}`, an object (`{self.object_uses[name]}`). Give the "
-            f"notebook's variable this name and run this cell again, or write {way}."
-        )
-
-    def find_object_uses(self, function: Callable[..., Any]) -> "_Signature":
-        """Return it with the uses of parameters that are neither typed nor bound."""
-        names = [
-            item.name
-            for item in self.parameters
-            if item.seen_as == "argument" and item.default is NO_DEFAULT and not self.is_typed(item)
-        ]
-        source = read_source(function) if names and not self.is_library else None
-        return replace(self, object_uses=(source and find_object_uses(source, names)) or {})
 
     def _find_hint(self, item: HintedParameter) -> Any:
         """Return a parameter's type hint, or the type in the docstring."""
@@ -330,9 +302,7 @@ def read_function_schema(  # noqa: PLR0913 - each says one thing
         is_library_code(function),
         find_open_keywords(function),
         list_library_words(find_callable_namespace(function)),
-        {},
-    )
-    signature = signature.bind(variables or {}).find_object_uses(function)
+    ).bind(variables or {})
     if flatten:
         return _build_flat(signature)
     if cache is None or (key := _make_key(cache, signature)) is None:
@@ -429,7 +399,7 @@ def _make_key(cache: SchemaCache, signature: _Signature) -> str | None:
     ]
     about = (
         *(signature.name, signature.docstring, signature.has_description, list(signature.fixed)),
-        *(signature.is_library, signature.open_keywords, dict(signature.object_uses)),
+        *(signature.is_library, signature.open_keywords),
         _list_meanings(signature),
     )
     return cache.key(about, parts)
@@ -473,9 +443,7 @@ def _list_warnings(
         hints.append(f"`{signature.name}` has no docstring: say what it is for.")
     hints += shorten_description(description)[1]
     hints += [
-        signature.explain_object(item.name)
-        if item.name in signature.object_uses
-        else f"`{item.name}` has no type hint: any value is accepted."
+        f"`{item.name}` has no type hint: any value is accepted."
         for item in signature.parameters
         if item.seen_as == "argument" and not signature.is_typed(item)
     ]

@@ -13,9 +13,11 @@ from typing import NamedTuple
 
 import pytest
 
-from mcp_notebook.errors import CallError
+from mcp_notebook.errors import CallError, DefinitionError
 from mcp_notebook.kernel.schemas.parameters.bound_objects import is_object, read_objects
 from mcp_notebook.kernel.schemas.parameters.signature_to_schema import read_function_schema
+from mcp_notebook.kernel.tools.declared_tool import make_tool
+from mcp_notebook.kernel.tools.options import ToolOptions
 
 Color = enum.Enum("Color", "RED")
 
@@ -179,24 +181,29 @@ def prepare(df, text, day):
     return df.missing, text.upper(), day.strftime("%Y")
 
 
-def test_without_such_an_object_the_author_is_told_what_to_write():
-    first, second = read_function_schema(summarize).warnings
-    assert first == (
-        "Clients cannot send `df`, an object (`df.describe`). Give the notebook's variable this "
-        "name and run this cell again, or write `%%mcp_tool my_summarize(n)` with the line "
-        "`summarize(my_df, n)`."
-    )
-    assert second == "`n` has no type hint: any value is accepted."
-
-
-def test_only_a_use_that_no_json_value_has_shows_that_a_parameter_is_an_object():
-    told = [text for text in read_function_schema(prepare).warnings if "an object" in text]
-    assert len(told) == 1
-    assert "`day.strftime`" in told[0]
+@pytest.mark.parametrize(
+    ("function", "name", "use", "way"),
+    [
+        (summarize, "df", "df.describe", "my_summarize(n)` with the line `summarize(my_df, n)"),
+        # Only what no JSON value has, and only of what is sent.
+        (
+            prepare,
+            "day",
+            "day.strftime",
+            "my_prepare(df, text)` with the line `prepare(df, text, m",
+        ),
+        (lambda df: df.T, "df", "df.T", "my_tool()` with the line `tool(my_df)"),
+    ],
+)
+def test_without_such_an_object_the_author_is_told_what_to_write(function, name, use, way):
+    declared_as = "tool" if function.__name__ == "<lambda>" else function.__name__
+    (note,) = make_tool(function, ToolOptions(name=declared_as)).notes
+    assert note.startswith(f"Clients cannot send `{name}`, an object (`{use}`). Declare the tool")
+    assert f"`%%mcp_tool {way}" in note
 
 
 def test_a_type_that_cannot_be_sent_and_has_no_object_is_refused_with_what_to_write():
     def query(sql: str, conn: sqlite3.Connection): ...
 
-    with pytest.raises(Exception, match=r"mcp_tool my_query\(sql\)` with the line `query\(sql, my"):
+    with pytest.raises(DefinitionError, match=r"my_query\(sql\)` with the line `query\(sql, my_co"):
         read_function_schema(query)
