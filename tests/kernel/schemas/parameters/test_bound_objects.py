@@ -190,7 +190,7 @@ def prepare(df, text, day):
             prepare,
             "day",
             "day.strftime",
-            "my_prepare(df, text)` with the line `prepare(df, text, m",
+            "my_prepare(df, text)` with the line `prepare(",
         ),
         (lambda df: df.T, "df", "df.T", "my_tool()` with the line `tool(my_df)"),
     ],
