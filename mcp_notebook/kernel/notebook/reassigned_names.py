@@ -45,10 +45,9 @@ def describe_reassigned(
     }
     for name in sorted(names & _list_read(cells[place]).difference(parameters)):
         numbers = [number for number, assigned in later.items() if name in assigned]
-        where = " and ".join(filter(None, [", ".join(numbers[:-1]), *numbers[-1:]]))
-        if where:
-            kind = "cell" if len(numbers) == 1 else "cells"
-            yield f"`{name}` is assigned again in {kind} {where}: calls get what is set there."
+        if numbers:
+            where = f"cell{'s' * (len(numbers) > 1)} {' and '.join(numbers)}"
+            yield f"`{name}` is assigned again in {where}: calls get what is set there."
 
 
 def _list_read(body: str) -> set[str]:
@@ -70,9 +69,8 @@ def _list_names(tree: ast.AST, context: type[ast.expr_context]) -> set[str]:
 
 def _list_assigned(cell: str) -> set[str]:
     """Return the variables that a cell sets, without imports and definitions."""
-    waiting: list[ast.AST] = (
-        [] if _NO_CELL_CODE.match(cell) else [*filter(None, [parse_cell(cell)])]
-    )
+    tree = None if _NO_CELL_CODE.match(cell) else parse_cell(cell)
+    waiting: list[ast.AST] = [] if tree is None else [tree]
     assigned = set()
     while waiting:
         node = waiting.pop()

@@ -90,3 +90,13 @@ def test_what_a_client_sends_in_place_of_an_object_is_an_error_that_says_what_to
     assert answer.is_error
     assert "'str' object has no attribute 'describe'" in text_of(answer)
     assert "`%%mcp_tool my_other(n)` with the line `other(my_frame, n)`" in text_of(answer)
+
+
+def test_the_card_says_what_to_write_where_the_notebook_has_no_such_object(notebook):
+    functions = (
+        "%%mcp_tool\n@functools.cache\ndef grade(model, n: int):\n    return model.predict(n)"
+    )
+    for cell in (functions, "%%mcp_tool grade(model, n: int)\nmodel.predict(n)"):
+        (card,) = notebook.ok(cell).displays
+        assert "Clients cannot send `model`, an object (`model.predict`)." in card["text/plain"]
+        assert "`%%mcp_tool my_grade(n)` with the line `grade(my_model, n)`" in card["text/plain"]

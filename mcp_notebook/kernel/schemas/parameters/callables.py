@@ -8,6 +8,7 @@ behind them.
 import ast
 import functools
 import inspect
+import linecache
 import sys
 import textwrap
 import types
@@ -301,9 +302,13 @@ def find_namespace(plain: Callable[..., Any]) -> dict[str, Any]:
 
 def read_source(function: Callable[..., Any]) -> ast.Module:
     """Return the code of the function behind any callable; empty if it is not known."""
+    code: Any = getattr(_unwrap(function), "__code__", None)
     try:
-        return ast.parse(textwrap.dedent(inspect.getsource(_unwrap(function))))
-    except (OSError, TypeError, ValueError, SyntaxError, RecursionError):
+        # Not `inspect.getsource`, which looks through all modules.
+        lines = linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :]
+        block = lines[1:] if lines[0].startswith("%%") else inspect.getblock(lines)
+        return ast.parse(textwrap.dedent("".join(block)))
+    except Exception:  # noqa: BLE001 - it is no Python function, or its file has changed
         return ast.Module([], [])
 
 
