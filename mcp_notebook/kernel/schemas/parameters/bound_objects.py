@@ -100,7 +100,7 @@ def describe_way(function: str, parameters: Collection[str], objects: Collection
     kept = ", ".join(name for name in parameters if name not in objects)
     passed = ", ".join(f"my_{name}" if name in objects else name for name in parameters)
     return (
-        f"Declare the tool where the notebook has such an object of the name `{min(objects)}`, or "
+        f"Declare the tool once the notebook has such an object named `{min(objects)}`, or "
         f"write `%%mcp_tool my_{function}({kept})` with the line `{function}({passed})`."
     )
 
@@ -119,7 +119,7 @@ def explain_sent(
     for name in list_untyped(schema) if type(error.obj) in _JSON else ():
         if arguments.get(name) is error.obj:
             way = describe_way(function, schema["properties"], [name])
-            return f"Clients cannot send `{name}`, an object of the notebook. For its author: {way}"
+            return f"Clients cannot send `{name}`, an object of the notebook. Tell the user: {way}"
     return None
 
 

@@ -262,10 +262,11 @@ def make_refusal(parameters: Sequence[Parameter], name: str, error: Exception) -
             return DefinitionError(f"`{name}`: {own}")
         except Exception as own:  # noqa: BLE001 - as in `build_validator`
             hint = format_hint(item.annotation)
+            way = describe_way(name, [each.name for each in parameters], [item.name])
+            way = "" if item.optional else f" Is it an object of the notebook? {way}"
             return DefinitionError(
                 f"`{name}`: the type hint of `{item.name}`, {hint}, cannot be expressed as a "
-                f"JSON Schema{_describe_reason(own)}: {_describe_way_out(item.annotation)} Or "
-                f"is it an object? {describe_way(name, [x.name for x in parameters], [item.name])}"
+                f"JSON Schema{_describe_reason(own)}: {_describe_way_out(item.annotation)}{way}"
             )
     return DefinitionError(
         f"`{name}`: its parameters cannot be expressed as a JSON Schema "
