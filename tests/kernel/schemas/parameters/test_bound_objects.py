@@ -208,7 +208,7 @@ def test_a_type_that_cannot_be_sent_and_has_no_object_is_refused_with_what_to_wr
     with pytest.raises(DefinitionError, match=r"my_query\(sql\)` with the line `query\(sql, my_co"):
         read_function_schema(query)
 
-    def optional(conn: sqlite3.Connection = None): ...
+    def optional(conn: sqlite3.Connection | None = None): ...
 
     with pytest.raises(DefinitionError, match=r"to convert it\.$"):
         read_function_schema(optional)
