@@ -14,6 +14,7 @@ from jsonschema.validators import validator_for
 
 from mcp_notebook import meta_keys
 from mcp_notebook.check.findings import Finding
+from mcp_notebook.check.objects import judge_changes
 from mcp_notebook.check.subject import Answer, CheckedTool, Subject, Trial, is_read_only
 from mcp_notebook.text.missing_tools import REFUSED
 from mcp_notebook.text.wording import count
@@ -98,6 +99,8 @@ def _judge_tool(subject: Subject, tool: CheckedTool) -> Iterator[Finding]:
         (str(kind), str(name)) for trial in trials for kind, name in trial.changes or ()
     )
     if not is_read_only(tool):
+        seen = [name for kind, name in changes if kind == "changed value"]
+        yield from judge_changes(tool, seen)
         # What copies cannot run is not known; what they changed is what the tool is there for.
         if any(trial.changes is not None for trial in trials) and not changes:
             yield tool.make_finding(

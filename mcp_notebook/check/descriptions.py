@@ -40,7 +40,7 @@ def judge_words(subject: Subject) -> Iterator[Finding]:
 def _check_parameters(tool: CheckedTool, text: str) -> Iterator[Finding]:
     names = [
         name
-        for name, item in tool.info.input_schema.get("properties", {}).items()
+        for name, item in tool.properties.items()
         if not (isinstance(item, dict) and item.keys() & {"description", "$ref", "enum"})
         # "The days of a year" describes `year`.
         and not all(word in text for word in name.lower().split("_"))

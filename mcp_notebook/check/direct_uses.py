@@ -57,9 +57,8 @@ def _find_in_tool(tool: CheckedTool, function: Function) -> Iterator[Finding]:
 def _list_open_texts(tool: CheckedTool, function: Function) -> frozenset[str]:
     """Return the parameters that can be any text."""
     arguments = (node.arg for node in ast.walk(function.args) if isinstance(node, ast.arg))
-    properties: Mapping[str, Any] = tool.info.input_schema.get("properties", {})
-    names = {*properties, *arguments}
-    return frozenset(name for name in names if _is_open(properties.get(name, {})))
+    names = {*tool.properties, *arguments}
+    return frozenset(name for name in names if _is_open(tool.properties.get(name, {})))
 
 
 def _is_open(schema: Any) -> bool:

@@ -22,6 +22,7 @@ from mcp_notebook.check.calls import call_examples, try_examples
 from mcp_notebook.check.descriptions import judge_words
 from mcp_notebook.check.direct_uses import find_direct_uses
 from mcp_notebook.check.findings import Finding, is_clean, sort_findings
+from mcp_notebook.check.objects import judge_objects
 from mcp_notebook.check.report import print_report
 from mcp_notebook.check.schemas import judge_schemas
 from mcp_notebook.check.subject import CheckedTool, CodeCell, Subject, find_definition
@@ -37,6 +38,7 @@ CHECKS: Sequence[Check] = (
     find_direct_uses,
     judge_words,
     judge_schemas,
+    judge_objects,
 )
 """The checks, in the order in which they are made."""
 EXAMPLE_LIMIT = 30.0

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from mcp_notebook.check.findings import Finding, Severity
+from mcp_notebook.kernel.notebook.reassigned_names import parse_cell
 from mcp_notebook.wire import messages
 
 Era: TypeAlias = Literal["modern", "legacy"]
@@ -40,18 +41,8 @@ class CodeCell:
 
     @cached_property
     def tree(self) -> ast.Module | None:
-        """Its code, with the lines' numbers of the cell; None if it is not Python.
-
-        Magics and shell lines are read as empty lines, so ``%%mcp_tool`` leaves its functions.
-        """
-        lines = [
-            "" if line.lstrip().startswith(("%", "!")) else line
-            for line in self.source.splitlines()
-        ]
-        try:
-            return ast.parse("\n".join(lines))
-        except (SyntaxError, ValueError, RecursionError):
-            return None
+        """Its code; see `parse_cell`."""
+        return parse_cell(self.source)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +62,12 @@ class CheckedTool:
     def name(self) -> str:
         """The name that clients use."""
         return str(self.entry.get("name", self.info.name))
+
+    @property
+    def properties(self) -> Mapping[str, Any]:
+        """The schemas of the parameters that clients see."""
+        properties: Mapping[str, Any] = self.info.input_schema.get("properties", {})
+        return properties
 
     def make_finding(
         self,

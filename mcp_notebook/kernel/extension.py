@@ -253,6 +253,7 @@ class Extension:
             insert_cell=self.shell.set_next_input,
             id=self._id,
             list_cells=self._list_cells,
+            file=self.notebook_file,
         )
 
     def _list_cells(self) -> list[str]:

@@ -10,6 +10,7 @@ from mcp_notebook.bridge.server.forms.tool_form import VERSIONS, make_tool_form
 from mcp_notebook.check.descriptions import judge_words
 from mcp_notebook.check.direct_uses import find_direct_uses
 from mcp_notebook.check.findings import Finding
+from mcp_notebook.check.objects import judge_changes, judge_objects
 from mcp_notebook.check.schemas import judge_schemas
 from mcp_notebook.check.subject import CheckedTool, CodeCell, Subject, find_definition
 from mcp_notebook.kernel.notebook.declarations import declare_cell, declare_names
@@ -20,7 +21,9 @@ from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, make_tool, rea
 def lint(shell: InteractiveShell, *cells: str) -> list[Finding]:
     """Return the findings on a notebook of these cells."""
     subject = make_subject(cells, declare(shell, cells))
-    return [*find_direct_uses(subject), *judge_words(subject), *judge_schemas(subject)]
+    checks = (find_direct_uses, judge_words, judge_schemas, judge_objects)
+    changes = [finding for tool in subject.tools for finding in judge_changes(tool, ())]
+    return [*(finding for check in checks for finding in check(subject)), *changes]
 
 
 def list_rules(shell: InteractiveShell, *cells: str) -> list[str]:

@@ -382,7 +382,7 @@ def count_rows(raw_frame):
 ''',
     {"raw_frame": "sales"},
     None,
-    sentence=r"%%mcp_tool count_rows\(",
+    sentence=r"raw_frame: got 'sales' \(string\); allowed: array of object",
 )
 _add(
     _NO_OBJECT,
@@ -392,7 +392,7 @@ def evaluate(estimator, X_test, y_test):
 """,
     {"estimator": "model", "X_test": [[1, 2], [2, 3]], "y_test": [9, 14]},
     None,
-    sentence=r"%%mcp_tool evaluate\(",
+    sentence=r"%%mcp_tool my_evaluate\(",
 )
 _add(
     _NO_OBJECT,
@@ -403,7 +403,7 @@ def tidy(data: pd.DataFrame, estimator: LinearRegression):
 ''',
     {"data": [{"a": 1, "b": 2}], "estimator": "model"},
     None,
-    sentence=r"%%mcp_tool tidy\(",
+    sentence=r"%%mcp_tool my_tidy\(",
 )
 _add(
     _NO_OBJECT,
@@ -413,7 +413,7 @@ def node_count(network):
 """,
     {"network": "G"},
     None,
-    sentence=r"%%mcp_tool node_count\(",
+    sentence=r"%%mcp_tool my_node_count\(",
 )
 
 # -- numbers, booleans and text that a default tells -----------------------------------------------
@@ -630,6 +630,7 @@ def normalise(v):
 ''',
     "[-1.224745, 0, 1.224745]",
     {"v": [1, 2, 3]},
+    sentence="Nothing says the type of `v`",  # a Series would have another deviation
 )
 _array(
     '''

@@ -20,6 +20,8 @@ from mcp_notebook.kernel.calls.outcome import CallConverter
 from mcp_notebook.kernel.calls.stopping import Stopper
 from mcp_notebook.kernel.executors.executor_call import EngineFinder, run_in_executor
 from mcp_notebook.kernel.safe.interrupter import Shield
+from mcp_notebook.kernel.schemas.parameters.bound_objects import explain_sent, read_objects
+from mcp_notebook.kernel.schemas.parameters.unhinted import explain_list
 from mcp_notebook.kernel.tools.context import LogMessage, Update
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
@@ -112,6 +114,13 @@ class Execution:
             by_user: Whether the user pressed "Interrupt" while it ran.
         """
         cause = call.find_cause(error, by_user=by_user)
+        if (tool := call.declared) is not None:
+            schema, word = tool.schema.input_schema, tool.variable or tool.name
+            note = explain_list(cause, call.arguments, schema)
+            if note is None and isinstance(cause, AttributeError):
+                note = explain_sent(cause, call.arguments, schema, word)
+            if note is not None:
+                cause.add_note(note)
         # Text that figures print while they are drawn also belongs to the call.
         with self.environment.route_outputs(call.capture):
             return self.converter.convert_error(call, cause)
@@ -207,6 +216,8 @@ class Execution:
         call.output_schema = tool.output
         if tool.schema.injected:
             arguments |= dict.fromkeys(tool.schema.injected, call.make_context())
+        if tool.schema.bound:
+            arguments |= read_objects(tool.schema.bound, self.environment.shell.user_ns)
         function: Callable[..., Any] = tool.function
         if not tool.schema.binding.is_by_name:
             function, arguments = tool.schema.binding.bind(function, arguments)

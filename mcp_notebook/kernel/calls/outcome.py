@@ -20,7 +20,6 @@ from mcp_notebook.kernel.results.tracebacks import ErrorText
 from mcp_notebook.kernel.results.views.kept_views import KeptViews
 from mcp_notebook.kernel.safe.foreign_code import DeadlineExceeded
 from mcp_notebook.kernel.safe.text import describe_error
-from mcp_notebook.kernel.schemas.parameters.unhinted import explain_list
 from mcp_notebook.kernel.schemas.secrets import scrub
 
 logger = logging.getLogger(__name__)
@@ -112,10 +111,6 @@ class CallConverter:
             if isinstance(error, CannotElicit) and error.undeclared:
                 call.missing_capability = "elicitation"
             call.refuses_arguments = isinstance(error, InvalidArguments)
-            if call.declared is not None:
-                schema = call.declared.schema.input_schema
-                if text := explain_list(error, call.arguments, schema):
-                    error.add_note(text)
             return self._make_failure(call, error, call.capture.yielded)
         except BaseException:  # noqa: BLE001 - an exception's own str or repr may do anything
             style, name = call.error_style, type(error).__name__

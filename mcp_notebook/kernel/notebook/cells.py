@@ -161,6 +161,12 @@ def make_cell_function(
     cell = _Cell(shell, head, textwrap.dedent(body), kind)
     definition = cell.parse_signature(signature)
     module = cell.parse()
+    for node in ast.walk(module):
+        if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
+            raise DefinitionError(
+                f"`{ast.unparse(node)}` cannot stand in a function, and this cell becomes one: "
+                "move it to an ordinary cell above, and run that first."
+            )
     first = module.body[0] if module.body else None
     doc = _find_comment(body)
     is_value = kind == "resource" and len(module.body) == 1

@@ -20,6 +20,7 @@ from mcp_notebook.kernel.notebook.cells import (
     run_cell,
 )
 from mcp_notebook.kernel.notebook.magic_line import Line, Signature, build_options
+from mcp_notebook.kernel.notebook.reassigned_names import describe_reassigned
 from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 from mcp_notebook.kernel.tools.attribute_tools import find_decorated, make_tools_by_name
@@ -86,6 +87,22 @@ def declare_cell(shell: InteractiveShell, line: Line, schemas: SchemaCache | Non
         return [make_tool(function, merged, variable=name, schemas=schemas)]
 
     return _declare_each(names, line.kind, make)
+
+
+def note_reassigned(tool: DeclaredTool, cells: Sequence[str], head: str) -> DeclaredTool:
+    """Return a tool that is a cell's body, with notes on names that later cells set again.
+
+    Args:
+        tool: The tool.
+        cells: The code cells of the notebook's file, which may be older.
+        head: The first line of its cell.
+    """
+    heads = [cell.partition("\n")[0].split() for cell in cells]
+    if head.split() not in heads:
+        return tool
+    place, numbered = heads.index(head.split()) + 1, dict(enumerate(cells, start=1))
+    texts = describe_reassigned(numbered, place, tool.schema.input_schema["properties"])
+    return structs.replace(tool, notes=(*tool.notes, *texts))
 
 
 def declare_resource(

@@ -8,6 +8,7 @@ folder keeps its old name here. A restarted kernel gets the original path; the p
 the new path in a departure note or, if it was killed, in its record.
 """
 
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -15,6 +16,9 @@ from typing import Any
 
 from mcp_notebook.discovery.departures import Departure
 from mcp_notebook.discovery.records import Record
+
+_MAX_SIZE = 2**24
+"""Bytes; a larger file takes too long to read within a cell."""
 
 
 class NotebookFile:
@@ -60,6 +64,17 @@ class NotebookFile:
         if inode is not None:
             self.path, self._inode = Path(path), inode
         return inode is not None
+
+    def read_cells(self) -> list[str]:
+        """Return the code cells, as saved; empty if they are not known."""
+        try:
+            if self.path is None or self.path.stat().st_size > _MAX_SIZE:
+                return []
+            cells = json.loads(self.path.read_bytes())["cells"]
+            code = [cell["source"] for cell in cells if cell["cell_type"] == "code"]
+            return ["".join(source) for source in code]
+        except (OSError, ValueError, LookupError, TypeError, RecursionError):
+            return []
 
     def describe(self, pid: int) -> dict[str, Any]:
         """Return the fields of a kernel's record that describe its notebook.

@@ -20,7 +20,12 @@ from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.schemas.output.output_schema import OutputSchema, make_output_schema
 from mcp_notebook.kernel.schemas.output.published_schema import publish_schema
 from mcp_notebook.kernel.schemas.output.return_types import describes_view
-from mcp_notebook.kernel.schemas.parameters.callables import read_return_annotation
+from mcp_notebook.kernel.schemas.parameters.bound_objects import explain_objects, list_untyped
+from mcp_notebook.kernel.schemas.parameters.callables import (
+    find_variables,
+    read_return_annotation,
+    read_source,
+)
 from mcp_notebook.kernel.schemas.parameters.sent_arguments import split_texts
 from mcp_notebook.kernel.schemas.parameters.signature_to_schema import (
     FunctionSchema,
@@ -214,7 +219,7 @@ def make_tool(
         options=_freeze_options(options, metadata, schema),
         variable=variable,
         output=output,
-        notes=tuple(_list_notes(info)),
+        notes=tuple(_list_notes(info, function, variable or name)),
         takes_secrets=has_secrets(schema.input_schema, schema.input_schema),
         code=_find_code(function),
     )
@@ -296,9 +301,12 @@ def _add_words(schema: "FunctionSchema | AuthorSchema") -> dict[str, Any]:
     return {**whole, "properties": properties}
 
 
-def _list_notes(info: messages.ToolInfo) -> list[str]:
+def _list_notes(info: messages.ToolInfo, function: Callable[..., Any], word: str) -> list[str]:
     """Return hints for the author about clients that have problems with a tool."""
     notes = [note for note in [note_long_name(info.name)] if note is not None]
+    if list_untyped(info.input_schema):  # else its source need not be read
+        found = explain_objects(read_source(function), info.input_schema, word)
+        notes += map(" ".join, found)
     if has_other_references(info.input_schema):
         notes.append(
             "The schema has references besides `#/$defs/NAME`. If one of them leads back to "
@@ -356,6 +364,7 @@ def _read_schema(
             function,
             name=name,
             hidden_types=(Context,),
+            variables=find_variables(function) if options.kind == "tool" else None,
             flatten=options.flatten,
             has_description=bool(options.description),
             is_tool=options.kind == "tool",

@@ -172,7 +172,6 @@ def test_ipythons_own_syntax_works_and_sees_the_calls_variables(shell, capfd):
         ("--title 'Ä' f(a, a)\na", 1, len("%%mcp_tool --title 'Ä' f(a, ")),
         ("f(\n  a,\n  b c)\na", 3, None),
         ("f(a)\n\nx = = 1", 3, 5),
-        ("f(a)\nfrom math import *", 2, None),
         ("f(a)\nbreak", 2, None),
         ("f(a) -> int:\na", 1, None),
     ],
@@ -235,3 +234,8 @@ def test_a_semicolon_hides_the_last_line_of_a_cell_of_functions(shell, capsys):
 def test_any_text_is_a_default(shared_shell, text):
     f = tool(shared_shell, f"f(a: str = {text!r}, b=({text!r},)) -> {text!r} --name n\na, b")
     assert f() == (text, (text,))
+
+
+@pytest.mark.parametrize("body", ["from math import *\nsin(1)", "if True:\n    from math import *"])
+def test_a_star_import_is_refused_with_where_to_put_it(shell, body):
+    assert "`from math import *` cannot stand in a function" in refusal(shell, f"f()\n{body}")

@@ -16,6 +16,8 @@ from msgspec import Struct
 
 from mcp_notebook import meta_keys
 from mcp_notebook.kernel.executors.dask_engine import find_client
+from mcp_notebook.kernel.schemas.parameters.bound_objects import is_object
+from mcp_notebook.kernel.schemas.parameters.callables import list_fixed_parameters
 from mcp_notebook.kernel.schemas.parameters.signature_to_schema import FunctionSchema
 from mcp_notebook.kernel.schemas.schema_words import PLAIN_WORDS, describe_schema
 from mcp_notebook.kernel.schemas.validation_messages import format_value
@@ -123,7 +125,7 @@ def _list_details(tool: DeclaredTool, hosts: Sequence[str]) -> tuple[str, ...]:
     details = [] if tool.info.uri is None else [tool.info.uri]
     if output := _describe_output(tool):
         details.append(f"structured result: {output}")
-    details += _list_ways(tool.options)
+    details += (*_describe_objects(tool), *_list_ways(tool.options))
     if hosts:
         details.append(f"its view may load from {', '.join(hosts)}")
     if tags := meta.get(meta_keys.TAGS):
@@ -133,6 +135,19 @@ def _list_details(tool: DeclaredTool, hosts: Sequence[str]) -> tuple[str, ...]:
     if related := meta.get(meta_keys.RELATED):
         details.append(f"see also: {', '.join(related)}")
     return tuple(details)
+
+
+def _describe_objects(tool: DeclaredTool) -> Iterator[str]:
+    """Yield which objects of the notebook it uses, and which its `functools.partial` holds."""
+    if not isinstance(tool.schema, FunctionSchema):
+        return
+    if used := ", ".join(f"`{name}`" for name in tool.schema.bound):
+        yield f"uses your {used}, unless hinted with a type that clients can send"
+    if isinstance(function := tool.function, functools.partial):
+        held = (*function.keywords.values(), *function.args)
+        names = zip(list_fixed_parameters(function), held, strict=False)
+        if frozen := ", ".join(f"`{name}`" for name, value in names if is_object(value)):
+            yield f"holds its own {frozen}, not the notebook's"
 
 
 def _list_ways(options: ToolOptions) -> Iterator[str]:
@@ -189,11 +204,12 @@ def format_signature(tool: DeclaredTool) -> str:
         signature = inspect.signature(tool.function)
     except (TypeError, ValueError):
         return _format_schema(tool)
-    bound = tool.function.keywords if isinstance(tool.function, functools.partial) else ()
+    fixed = tool.function.keywords if isinstance(tool.function, functools.partial) else ()
     parameters = [
         parameter.replace(annotation=_strip_annotated(parameter.annotation))
         for parameter in signature.parameters.values()
-        if parameter.name not in (*tool.schema.injected, *tool.schema.hidden, *bound)
+        if parameter.name
+        not in (*tool.schema.injected, *tool.schema.hidden, *tool.schema.bound, *fixed)
     ]
     schema = tool.schema.input_schema
     # In the order of the signature; clients may know them by other names.

@@ -18,6 +18,7 @@ from IPython.core.magic import (
     magics_class,
     no_var_expand,
 )
+from msgspec import structs
 
 from mcp_notebook.errors import DefinitionError, McpNotebookError
 from mcp_notebook.kernel.notebook.cell_tools import CellTools
@@ -26,6 +27,7 @@ from mcp_notebook.kernel.notebook.declarations import (
     declare_names,
     declare_resource,
     find_replaced_names,
+    note_reassigned,
 )
 from mcp_notebook.kernel.notebook.magic_line import (
     build_parser,
@@ -168,6 +170,11 @@ class McpMagics(Magics):
                 declared = declare_names(self.shell, parsed, schemas)
             else:
                 declared = declare_cell(self.shell, parsed, schemas)
+                if parsed.signature is not None and kind == "tool":
+                    cells = self._notebook.file.read_cells()
+                    first = f"%%mcp_{kind} {line}"
+                    tools = [note_reassigned(tool, cells, first) for tool in declared.tools]
+                    declared = structs.replace(declared, tools=tools)
                 replaced = find_replaced_names(declared.tools, self._registry.tools)
                 self._registry.remove(*replaced)
             self._cell_tools.add(*declared.tools)

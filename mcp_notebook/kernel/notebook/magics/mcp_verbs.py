@@ -36,6 +36,7 @@ from mcp_notebook.kernel.notebook.cards.tool_view import build_table
 from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts
 from mcp_notebook.kernel.notebook.loaded_extension import is_cell_of_jupyter
 from mcp_notebook.kernel.notebook.magics.option_help import format_entry
+from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
 from mcp_notebook.kernel.notebook.panel.side_panel_state import SidePanel
 from mcp_notebook.kernel.notebook.panel.status_card import NO_TOOLS, StatusFacts, build_status
 from mcp_notebook.kernel.notebook.public_address import (
@@ -88,6 +89,8 @@ class Notebook(Struct, frozen=True, kw_only=True):
     """The id of the kernel's record."""
     list_cells: Callable[[], list[str]]
     """Returns the source of the cells that have run, by their execution count."""
+    file: NotebookFile
+    """Has the cells of the notebook."""
 
 
 class Verb(Struct, frozen=True, kw_only=True):

@@ -73,6 +73,8 @@ class AuthorSchema:
     """How the function takes its arguments."""
     _argument_names: frozenset[str] | None = field(repr=False, compare=False)
     _validator: Any = field(repr=False, compare=False)
+    bound: tuple[str, ...] = ()
+    """None: the schema says what each parameter gets."""
 
     def prepare(self) -> None:
         """Do nothing: the validator was built at definition."""

@@ -5,8 +5,11 @@ Partials, methods, wrappers, objects with ``__call__`` and classes are unwrapped
 behind them.
 """
 
+import ast
 import functools
 import inspect
+import linecache
+import sys
 import textwrap
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -57,8 +60,8 @@ class HintedParameter(Struct, frozen=True):
     """Resolved; `NO_DEFAULT` for a parameter without one."""
     default: Any
     """`NO_DEFAULT` for a parameter without one."""
-    seen_as: Literal["argument", "injected", "hidden"]
-    """Whether clients see it, or why not."""
+    seen_as: Literal["argument", "injected", "hidden", "bound"]
+    """Whether clients see it, or why not: it gets the context, its default, or an object."""
     unknown_names: tuple[str, ...] = ()
     """Names in its type hint that its module does not define; they count as `Any`."""
 
@@ -205,17 +208,6 @@ def find_docstring(function: Callable[..., Any]) -> str | None:
     return doc if isinstance(doc, str) else None
 
 
-def find_source(function: Callable[..., Any]) -> str:
-    """Return the source of a callable, or of the function that it calls; "" if there is none."""
-    try:
-        lines, first = inspect.findsource(_unwrap(function))
-        if lines[first].startswith("%%"):  # a cell that is the body of a tool
-            return "def cell():\n" + textwrap.indent("".join(lines[first + 1 :]), " ")
-        return textwrap.dedent("".join(inspect.getblock(lines[first:])))
-    except (OSError, TypeError, IndexError):
-        return ""
-
-
 def _list_parameters(function: Callable[..., Any], name: str) -> list[inspect.Parameter]:
     fixed = function.keywords if isinstance(function, functools.partial) else {}
     try:
@@ -307,6 +299,18 @@ def find_namespace(plain: Callable[..., Any]) -> dict[str, Any]:
     return namespace
 
 
+def read_source(function: Callable[..., Any]) -> ast.Module:
+    """Return the code of the function behind any callable; empty if it is not known."""
+    code: Any = getattr(_unwrap(function), "__code__", None)
+    try:
+        # Not `inspect.getsource`, which looks through all modules.
+        lines = linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :]
+        block = lines[1:] if lines[0].startswith("%%") else inspect.getblock(lines)
+        return ast.parse(textwrap.dedent("".join(block)))
+    except Exception:  # noqa: BLE001 - it is no Python function, or its file has changed
+        return ast.Module([], [])
+
+
 def find_callable_namespace(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the globals of the function behind any callable."""
     return find_namespace(_unwrap(function))
@@ -315,6 +319,12 @@ def find_callable_namespace(function: Callable[..., Any]) -> dict[str, Any]:
 def is_notebook(namespace: dict[str, Any]) -> bool:
     """Return whether these are the variables of the notebook."""
     return namespace.get("__name__") == "__main__"
+
+
+def find_variables(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the variables of the notebook that makes a callable a tool."""
+    namespace = find_callable_namespace(function)
+    return namespace if is_notebook(namespace) else vars(sys.modules["__main__"])
 
 
 def is_library_code(function: Callable[..., Any]) -> bool:

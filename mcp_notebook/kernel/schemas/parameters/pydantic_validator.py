@@ -27,6 +27,7 @@ from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.annotations import read_alias
 from mcp_notebook.kernel.schemas.argument_rules import forbid_unknown, make_exact, tighten
 from mcp_notebook.kernel.schemas.metaschema import find_schema_problem
+from mcp_notebook.kernel.schemas.parameters.bound_objects import describe_way
 from mcp_notebook.kernel.schemas.parameters.callables import NO_DEFAULT, format_hint
 from mcp_notebook.kernel.schemas.parameters.markers import find_header_problem
 from mcp_notebook.kernel.schemas.pydantic_core_schemas import build_alone
@@ -272,9 +273,11 @@ def make_refusal(parameters: Sequence[Parameter], name: str, error: Exception) -
             return DefinitionError(f"`{name}`: {own}")
         except Exception as own:  # noqa: BLE001 - as in `build_validator`
             hint = format_hint(item.annotation)
+            way = describe_way(name, [each.name for each in parameters], [item.name])
+            way = "" if item.optional else f" Is it an object of the notebook? {way}"
             return DefinitionError(
                 f"`{name}`: the type hint of `{item.name}`, {hint}, cannot be expressed as a "
-                f"JSON Schema{_describe_reason(own)}: {_describe_way_out(item.annotation)}"
+                f"JSON Schema{_describe_reason(own)}: {_describe_way_out(item.annotation)}{way}"
             )
     return DefinitionError(
         f"`{name}`: its parameters cannot be expressed as a JSON Schema "

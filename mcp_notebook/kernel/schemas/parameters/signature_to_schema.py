@@ -26,12 +26,13 @@ Callers pass the result to `Binding.bind` (`callables`). Runs in the user's kern
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache as once
 from functools import cached_property
 from itertools import chain, count
 from typing import Any
 
+from msgspec import structs
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import SchemaValidator
@@ -46,6 +47,7 @@ from mcp_notebook.kernel.schemas.docstrings import (
     read_documented_type,
     shorten_description,
 )
+from mcp_notebook.kernel.schemas.parameters.bound_objects import is_object
 from mcp_notebook.kernel.schemas.parameters.callables import (
     NO_DEFAULT,
     Binding,
@@ -117,6 +119,8 @@ class FunctionSchema:
     """Parameters that clients do not see, and that get the `Context` of the call."""
     hidden: tuple[str, ...]
     """Parameters that clients do not see, and that keep their default."""
+    bound: tuple[str, ...]
+    """Parameters that clients do not see, and that get the notebook's variable of their name."""
     binding: Binding
     """How the function takes its arguments."""
     _load: Callable[[], ArgumentSchema] = field(repr=False, compare=False)
@@ -260,6 +264,31 @@ class _Signature:
         hint = self._find_hint(item)
         return item.hint is not NO_DEFAULT or getattr(hint, "__origin__", hint) is not Any
 
+    def bind(self, variables: Mapping[str, Any]) -> "_Signature":
+        """Return it with the parameters bound for which the notebook has an object."""
+        parameters = [
+            structs.replace(item, seen_as="bound")
+            if is_object(variables.get(item.name)) and self._needs(item, variables[item.name])
+            else item
+            for item in self.parameters
+        ]
+        bound = {item.name for item in parameters if item.seen_as == "bound"}
+        bodies = {name: body for name, body in self.bodies.items() if name not in bound}
+        return replace(self, parameters=parameters, bodies=bodies)
+
+    def _needs(self, item: HintedParameter, value: Any) -> bool:
+        """Return whether a parameter is for such an object, and for nothing that clients send."""
+        if item.seen_as != "argument" or item.default is not NO_DEFAULT:
+            return False
+        if item.hint is NO_DEFAULT:
+            # The docstring's type; the body tells what the object may be as well.
+            return item.name in self.bodies or self._find_hint(item) in (Any, type(value))
+        try:
+            build_validator([make_parameter(item.name, item.hint, NO_DEFAULT)], self.name)
+        except DefinitionError:
+            return True
+        return False
+
     def _find_hint(self, item: HintedParameter) -> Any:
         """Return a parameter's type hint, or the type that something else says."""
         if item.hint is not NO_DEFAULT:
@@ -284,6 +313,7 @@ def read_function_schema(  # noqa: PLR0913 - each says one thing
     *,
     name: str | None = None,
     hidden_types: tuple[type, ...] = (),
+    variables: Mapping[str, Any] | None = None,
     flatten: bool = False,
     has_description: bool = False,
     is_tool: bool = True,
@@ -295,6 +325,7 @@ def read_function_schema(  # noqa: PLR0913 - each says one thing
         function: Any callable with a signature.
         name: What messages call it; the function's own name if None.
         hidden_types: Parameters annotated with one of these are not for clients.
+        variables: The notebook's, whose objects parameters of their names get.
         flatten: Whether clients pass the fields of its one parameter, a model.
         has_description: Whether the author has given a description besides the docstring.
         is_tool: Whether models' APIs get the names of its parameters.
@@ -325,7 +356,7 @@ def read_function_schema(  # noqa: PLR0913 - each says one thing
         words,
         is_tool,
         find_body_hints(function, [] if is_library else unknown, words),
-    )
+    ).bind(variables or {})
     if flatten:
         return _build_flat(signature)
     if cache is None or (key := _make_key(cache, signature)) is None:
@@ -376,6 +407,7 @@ def _build(signature: _Signature) -> FunctionSchema:
         ),
         injected=signature.list_names("injected"),
         hidden=signature.list_names("hidden"),
+        bound=signature.list_names("bound"),
         binding=signature.binding,
         _load=lambda: built,
         _defaults=defaults,
@@ -399,6 +431,7 @@ def _build_flat(signature: _Signature) -> FunctionSchema:
         warnings=_list_warnings(signature, description, flat.names),
         injected=signature.list_names("injected"),
         hidden=signature.list_names("hidden"),
+        bound=signature.list_names("bound"),
         binding=signature.binding,
         _load=lambda: ArgumentSchema(flat.schema, flat.validator),
         _defaults={},
@@ -419,6 +452,7 @@ def _restore(stored: Mapping[str, Any], signature: _Signature) -> FunctionSchema
         warnings=tuple(stored["warnings"]),
         injected=signature.list_names("injected"),
         hidden=signature.list_names("hidden"),
+        bound=signature.list_names("bound"),
         binding=signature.binding,
         _load=build,
         _defaults={
@@ -498,7 +532,7 @@ def _list_warnings(
     hints += [
         f"`{item.name}` has no type hint: any value is accepted."
         for item in signature.parameters
-        if not signature.is_typed(item)
+        if item.seen_as == "argument" and not signature.is_typed(item)
     ]
     hints += [
         f"`{name}` has no type hint: lists become {body.becomes}, as the body has `{body.seen}`."

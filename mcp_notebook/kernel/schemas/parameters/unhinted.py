@@ -13,7 +13,7 @@ from msgspec import Struct
 from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema
 
 from mcp_notebook.kernel.safe.text import describe_error
-from mcp_notebook.kernel.schemas.parameters.callables import find_source
+from mcp_notebook.kernel.schemas.parameters.callables import read_source
 from mcp_notebook.kernel.schemas.parameters.sent_arguments import read_json_texts
 from mcp_notebook.kernel.schemas.schema_words import Schema, describe_schema
 
@@ -86,6 +86,11 @@ _EXPRESSIONS = {
 """Patterns of expressions with a name X, as `ast.unparse` writes them."""
 
 
+def is_of_arrays(attribute: str) -> bool:
+    """Return whether arrays, series or tables have an attribute, and objects of other kinds not."""
+    return _OWNERS.get(attribute, _OTHER) != _OTHER
+
+
 class BodyHint(Struct, frozen=True):
     """The type that a function's body shows of a parameter."""
 
@@ -107,9 +112,13 @@ def find_body_hints(
         words: The classes of the imported data libraries, by `list_library_words`.
     """
     try:
-        [root] = ast.parse(find_source(function) if names else "").body
-        shown = {name: list(_list_expressions(root, name)) for name in names}
-    except (SyntaxError, ValueError, RecursionError):
+        match read_source(function).body if names else []:
+            case [ast.FunctionDef() | ast.AsyncFunctionDef() as whole]:
+                body = whole.body
+            case body:  # a cell that is the body of a tool
+                pass
+        shown = {name: list(_list_expressions(body, name)) for name in names}
+    except RecursionError:
         return {}
     hints = {name: _choose_hint(texts, name, words) for name, texts in shown.items()}
     return {name: hint for name, hint in hints.items() if hint is not None}
@@ -132,13 +141,13 @@ def _choose_hint(texts: Sequence[str], name: str, words: Mapping[str, Any]) -> B
     return None
 
 
-def _list_expressions(root: Any, name: str) -> Iterator[str]:
+def _list_expressions(body: Sequence[ast.stmt], name: str) -> Iterator[str]:
     """Yield expressions with a name in a function's body, until it stands for another object.
 
     After ``df = df.copy()`` and ``df = df[df["a"] > 0]`` it does not.
     """
     same = re.compile(rf"{name} = {name}(?:\.|\[(?!['\d]))")
-    for statement in root.body if isinstance(root, ast.FunctionDef | ast.AsyncFunctionDef) else ():
+    for statement in body:
         nodes = list(ast.walk(statement))
         for node in nodes:
             start: Any = node
@@ -191,8 +200,8 @@ _OF_LISTS = re.compile(
 )
 
 
-def explain_list(error: BaseException, arguments: Mapping[str, Any], schema: Schema) -> str:
-    """Return what to write if a list was used like an array or a table; "" if it was not.
+def explain_list(error: BaseException, arguments: Mapping[str, Any], schema: Schema) -> str | None:
+    """Return what to write if a list was used like an array or a table; None if it was not.
 
     Args:
         error: What the function raised.
@@ -201,8 +210,8 @@ def explain_list(error: BaseException, arguments: Mapping[str, Any], schema: Sch
     """
     is_of_lists = isinstance(error, AttributeError | TypeError)
     found = _OF_LISTS.search(describe_error(error)) if is_of_lists else None
-    if found is None or _OWNERS.get(found[1] or "T", _OTHER) == _OTHER:
-        return ""
+    if found is None or not is_of_arrays(found[1] or "T"):
+        return None
     names = [
         f"`{name}`"
         for name, part in schema.get("properties", {}).items()
@@ -210,7 +219,7 @@ def explain_list(error: BaseException, arguments: Mapping[str, Any], schema: Sch
         and describe_schema(part, schema) == "any value"
     ]
     if not names:
-        return ""
+        return None
     return (
         f"Nothing says the type of {' and '.join(names)}, so lists stay lists: for an array, a "
         "series or a table, write the type hint `np.ndarray`, `pd.Series` or `pd.DataFrame`."

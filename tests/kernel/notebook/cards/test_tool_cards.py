@@ -103,3 +103,18 @@ def test_running_all_cells_again_in_another_kernel_gives_the_same_bytes(home):
         files.append(nbformat.writes(notebook))
     assert files[0] == files[1]
     assert files[0].count("MCP tool") == 2 * 7
+
+
+def test_a_cell_that_is_a_body_names_what_later_cells_of_the_file_assign_again(kernel, tmp_path):
+    body = '%%mcp_tool above(n: int = 0)\n"Above."\nlen(df) + n'
+    path = tmp_path / "sales.ipynb"
+    kernel.ok(f"__vsc_ipynb_file__ = {str(path)!r}")
+    kernel.ok("df = [1, 2]")  # and the path is followed
+    unknown = show(kernel, body)
+    cells = [nbformat.v4.new_code_cell(code) for code in ("df = [1, 2]", body, "df = []", "df = 1")]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    (card,) = show(kernel, f"{body} + 1")  # edited, and not saved
+    assert "Warning: `df` is assigned again in cells 3 and 4: calls get what is set there." in card
+    path.write_text("{}")
+    assert show(kernel, body) == unknown
+    assert "assigned again" not in unknown[0]

@@ -260,7 +260,7 @@ def test_names_that_models_apis_refuse_have_an_alias_of_their_own_for_clients():
     schema = read_function_schema(f)
     aliases = "For clients, `año` is `ano`, `δ_max` is `delta_max_2`, `ñ` is `n_2`, `Δ` is `Delta`"
     assert any(warning.startswith(aliases) for warning in schema.warnings)
-    values = {"año": 7, "δ_max": 2, "n": 1, "ñ": True, "delta_max": None, "Δ": [3]}
+    values = {"año": 7, "δ_max": 2, "n": 1, "ñ": True, "delta_max": None, "Δ": (3,)}
     assert schema.validate({"ano": "7", "delta_max_2": 2, "Delta": [3]}) == values
     with pytest.raises(InvalidArguments) as refused:
         schema.validate({"año": 7, "n_2": "b"})

@@ -1,0 +1,214 @@
+"""Parameters that get an object of the notebook in place of what no client can send."""
+
+import collections
+import datetime as dt
+import enum
+import functools
+import io
+import pathlib
+import sqlite3
+import sys
+import uuid
+from typing import NamedTuple
+
+import pytest
+
+from mcp_notebook.errors import CallError, DefinitionError
+from mcp_notebook.kernel.schemas.parameters.bound_objects import is_object, read_objects
+from mcp_notebook.kernel.schemas.parameters.signature_to_schema import read_function_schema
+from mcp_notebook.kernel.tools.declared_tool import make_tool
+from mcp_notebook.kernel.tools.options import ToolOptions
+
+Color = enum.Enum("Color", "RED")
+
+
+class Point(NamedTuple):
+    """A point."""
+
+    x: int
+    y: int
+
+
+class Shop:
+    """A class of the notebook's."""
+
+
+def load(library, make):
+    """Return a value of a library that may not be installed."""
+    return make(pytest.importorskip(library))
+
+
+@pytest.mark.parametrize(
+    ("library", "make"),
+    [
+        ("pandas", lambda pd: pd.DataFrame({"dtype": [1], "tolist": [1]})),
+        ("pandas", lambda pd: pd.DataFrame({"a": [1]}).groupby("a")),
+        ("polars", lambda pl: pl.DataFrame({"a": [1]})),
+        ("polars", lambda pl: pl.LazyFrame({"a": [1]})),
+        ("pyarrow", lambda pa: pa.table({"a": [1]})),
+        ("xarray", lambda xr: xr.Dataset({"a": ("x", [1])})),
+        ("sklearn.linear_model", lambda linear: linear.LinearRegression()),
+        ("statsmodels.api", lambda sm: sm.OLS([1.0, 2, 3], [1.0, 2, 4]).fit()),
+        ("matplotlib.figure", lambda figure: figure.Figure()),
+        ("matplotlib.figure", lambda figure: figure.Figure().subplots()),
+        ("networkx", lambda nx: nx.DiGraph()),
+        ("numpy", lambda np: np.random.default_rng(0)),
+        ("sqlite3", lambda sqlite: sqlite.connect(":memory:").cursor()),
+        ("sys", lambda _: Shop()),
+    ],
+)
+def test_frames_models_axes_graphs_and_connections_are_objects(library, make):
+    assert is_object(load(library, make))
+
+
+@pytest.mark.parametrize(
+    ("library", "make"),
+    [
+        ("numpy", lambda np: np.zeros((2, 2))),
+        ("numpy", lambda np: np.float64(1)),
+        ("numpy", lambda np: np.sin),
+        ("pandas", lambda pd: pd.Series([1])),
+        ("pandas", lambda pd: pd.Index([1])),
+        ("pandas", lambda pd: pd.Categorical(["a"])),
+        ("pandas", lambda pd: pd.Timestamp("2020")),
+        ("pandas", lambda pd: pd.Period("2020")),
+        ("pandas", lambda pd: pd.NA),
+        ("polars", lambda pl: pl.Series([1])),
+        ("pyarrow", lambda pa: pa.array([1])),
+        ("pyarrow", lambda pa: pa.chunked_array([[1]])),
+        ("xarray", lambda xr: xr.DataArray([1])),
+        ("scipy.sparse", lambda sparse: sparse.csr_matrix((2, 2))),
+        ("sympy", lambda sympy: sympy.Symbol("x") ** 2),
+        ("ipywidgets", lambda widgets: widgets.IntSlider()),
+        *(
+            ("sys", lambda _, value=value: value)
+            for value in (
+                *(5, 1.5, True, None, "x", b"x", [1], (1,), {"a": 1}, {1}, range(3), len, Shop),
+                *(load, sys, lambda: 1, functools.partial(len, []), "".join, (x for x in "ab")),
+                *(dt.date(2020, 1, 1), dt.timedelta(1), uuid.uuid4(), Color.RED),
+                *(pathlib.Path(), io.StringIO(), Point(1, 2), collections.deque(), {}.keys()),
+                *(collections.Counter(), ValueError("x"), functools.lru_cache(len)),
+            )
+        ),
+    ],
+)
+def test_values_arrays_containers_and_functions_are_none(library, make):
+    assert not is_object(load(library, make))
+
+
+def bound(function, **variables):
+    schema = read_function_schema(function, variables=variables)
+    assert schema.input_schema["properties"].keys().isdisjoint(schema.bound)
+    return schema.bound
+
+
+def documented(df):
+    """Look.
+
+    Args:
+        df (str): The name of a frame.
+    """
+
+
+def documented_frame(df):
+    """Look.
+
+    Args:
+        df (pandas.DataFrame): A frame.
+    """
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda df: df, ("df",)),
+        (lambda df, /, n: (df, n), ("df",)),
+        (lambda *, df: df, ("df",)),
+        (lambda df=None: df, ()),
+        (lambda n, *df: (n, df), ()),
+        (lambda frame: frame, ()),
+        (lambda number: number, ()),
+        (functools.partial(lambda df, n: (df, n), df=1), ()),
+        (documented, ()),
+        (documented_frame, ("df",)),
+    ],
+)
+def test_a_required_parameter_without_a_type_gets_the_object_of_its_name(function, expected):
+    df = pytest.importorskip("pandas").DataFrame({"a": [1]})
+    assert bound(function, df=df, number=5) == expected
+
+
+@pytest.mark.parametrize(
+    ("hint", "expected"),
+    [
+        (sqlite3.Connection, ("source",)),
+        (sqlite3.Connection | None, ("source",)),
+        ("Shop", ("source",)),
+        (str, ()),
+        (dict, ()),
+        (object, ()),
+    ],
+)
+def test_a_type_hint_makes_it_a_parameter_if_clients_can_send_such_a_type(hint, expected):
+    def query(source): ...
+
+    query.__annotations__["source"] = hint
+    assert bound(query, source=sqlite3.connect(":memory:")) == expected
+
+
+def test_a_frame_with_a_hint_comes_from_the_client_as_rows():
+    pd = pytest.importorskip("pandas")
+
+    def summary(df): ...
+
+    summary.__annotations__["df"] = pd.DataFrame
+    assert bound(summary, df=pd.DataFrame({"a": [1]})) == ()
+
+
+def test_a_deleted_variable_is_an_error_that_names_it():
+    with pytest.raises(CallError, match="variable `df`, which was deleted"):
+        read_objects(["df"], {})
+
+
+def summarize(fit, n):
+    """Summarize."""
+    return fit.summary(n)
+
+
+def prepare(df, text, day):
+    """Prepare."""
+    df = list(df)
+    return df.missing, text.upper(), day.strftime("%Y")
+
+
+@pytest.mark.parametrize(
+    ("function", "name", "use", "way"),
+    [
+        (summarize, "fit", "fit.summary", "my_summarize(n)` with the line `summarize(my_fit, n)"),
+        # Only what no JSON value has, and only of what is sent.
+        (
+            prepare,
+            "day",
+            "day.strftime",
+            "my_prepare(df, text)` with the line `prepare(",
+        ),
+        (lambda df: df.cf, "df", "df.cf", "my_tool()` with the line `tool(my_df)"),
+    ],
+)
+def test_without_such_an_object_the_author_is_told_what_to_write(function, name, use, way):
+    declared_as = "tool" if function.__name__ == "<lambda>" else function.__name__
+    (note,) = make_tool(function, ToolOptions(name=declared_as)).notes
+    assert note.startswith(f"Clients cannot send `{name}`, an object (`{use}`). Declare the tool")
+    assert f"`%%mcp_tool {way}" in note
+
+
+def test_a_type_that_cannot_be_sent_and_has_no_object_is_refused_with_what_to_write():
+    def query(sql: str, conn: sqlite3.Connection): ...
+
+    with pytest.raises(DefinitionError, match=r"my_query\(sql\)` with the line `query\(sql, my_co"):
+        read_function_schema(query)
+
+    def optional(conn: sqlite3.Connection | None = None): ...
+
+    with pytest.raises(DefinitionError, match=r"to convert it\.$"):
+        read_function_schema(optional)
