@@ -70,13 +70,20 @@ def keep_offer(
 
 
 def find_offer(home: Path, path: Path) -> Offer | None:
-    """Return the tools that a notebook's current code offered when it last ran; None if unknown."""
+    """Return what a notebook's current code offered when it last ran, or else what it declares.
+
+    Returns:
+        The offer; without a hash of the code if that has not run. None if nothing is known.
+    """
     path = Path(os.path.abspath(path.expanduser()))  # noqa: PTH100 - touches no disk
     offer = find_last_offer(home, path)
     try:
-        if offer is None or not path.is_file():  # a pipe can be read once only
+        if not path.is_file():  # a pipe can be read once only
             return None
-        return offer if offer.code == read_code(path).digest else None
+        code = read_code(path)
+        if offer is not None and offer.code == code.digest:
+            return offer
+        return Offer("", path.stem, code.tools) if code.tools else None
     except (NotebookError, OSError, ValueError) as error:  # reported when the notebook is run
         logger.debug("the tools of %s are not known before it runs: %s", path, error)
         return None
