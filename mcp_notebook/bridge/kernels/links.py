@@ -288,10 +288,14 @@ class Links:
         if (arrival := self._expected.pop(kernel_id, None)) is not None:
             arrival.finish(failure)
 
+    def end_starts(self, failure: StartFailure) -> None:
+        """Tell the calls that wait for kernels why none of them will be there."""
+        for kernel_id in tuple(self._expected):
+            self._note_arrival(kernel_id, failure)
+
     def end_calls(self) -> None:
         """Cancel and answer all open calls and requests, because the bridge is stopping."""
-        for kernel_id in tuple(self._expected):
-            self._note_arrival(kernel_id, StartFailure(_NOT_STARTED, _NOT_STARTED))
+        self.end_starts(StartFailure(_NOT_STARTED, _NOT_STARTED))
         for link in self.open_links:
             link.end_calls(_BRIDGE_ENDED)
             link.requests.end_reads(_NOT_READ)
