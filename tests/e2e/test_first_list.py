@@ -40,6 +40,7 @@ async def _connected(home, era, transport, path, **options):
         async with over_http(f"http://127.0.0.1:{port}/mcp", era, **options) as client:
             yield client
         assert "Tools:     total, best, plot" in running.said
+        await anyio.to_thread.run_sync(running.end)
 
 
 @pytest.mark.parametrize(("era", "transport"), ONE_WAY)
