@@ -10,7 +10,7 @@ from listing import list_tools
 from live import TIMEOUT, find_free_port
 from notebook_files import write_notebook
 
-pytestmark = [pytest.mark.anyio, pytest.mark.smoke]
+pytestmark = pytest.mark.anyio
 
 CELLS = [
     "import pathlib, time\nwhile not pathlib.Path('go').exists():\n    time.sleep(0.01)",

@@ -12,31 +12,29 @@ import re
 import shlex
 import textwrap
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
-from typing import Annotated, Any
+from itertools import islice, takewhile
+from typing import Annotated, Any, TypeAlias
 
-from msgspec import Meta, Struct, ValidationError, convert, field, structs
+from msgspec import Meta, Struct, ValidationError, convert, field
 
 from mcp_notebook import meta_keys
 from mcp_notebook.wire import messages
 from mcp_notebook.wire.frames import replace_surrogates
 
+_Declaration: TypeAlias = "tuple[_Function, messages.Kind, dict[str, Any]]"
+"""What becomes a tool or a prompt, and the options on its magic's line."""
 MAX_DESCRIPTION = 2_000
 """Characters of a description."""
 _MAX_PARENTHESES = 200
 """Closing parentheses that may be the end of a signature."""
-_MAGIC = re.compile(r"%%mcp_(tool|prompt)(?![^\s])(.*)")
+_CELL_MAGIC = re.compile(r"%%mcp_(tool|prompt)(?!\S)(.*)")
 _LINE_MAGIC = re.compile(r"^[ \t]*%mcp_(tool|prompt)[ \t](.*)$", re.MULTILINE)
-_PYTHON_MAGIC = re.compile(r"%%(time|timeit|capture|prun)\b.*")
-"""Other cell magics whose cell is Python that runs in the notebook."""
 _DECORATOR = re.compile(r"(?:\w+\.)*mcp_(tool|prompt)")
 _ONE_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|\S)+""")
 _CALL = re.compile(r"([^\W\d]\w*)[ \t]*\(")
-_NOT_PYTHON = re.compile(r"^([ \t]*)(?:%%?\w.*|[!?].*|.*\?)$", re.MULTILINE)
-_ASSIGNED_MAGIC = re.compile(r"=[ \t]*[%!]\S.*$", re.MULTILINE)
-_TEXTS = ("name", "title", "description")
+_NOT_PYTHON = re.compile(r"^([ \t]*)(?:%%?\w.*|[!?].*|.*\?|[\w, ]+=[ \t]*[%!]\S.*)$", re.MULTILINE)
 
 
 class _Options(Struct, frozen=True):
@@ -53,13 +51,14 @@ class _Function(Struct, frozen=True):
     """A function of the notebook, as far as its source tells."""
 
     name: str
-    parameters: tuple[str, ...] = ()
+    parameters: Sequence[str] = ()
     description: str = ""
-    kind: Any = "tool"
-    """What its decorator declares."""
-    options: dict[str, Any] | None = None
-    """The decorator's keywords; None without one."""
-    is_imported: bool = False
+    is_defined: bool = True
+    """Whether a ``def`` does."""
+    declares: Any = None
+    """What its decorator declares; None without one."""
+    options: dict[str, Any] = {}
+    """The decorator's keywords."""
 
 
 def list_source_tools(cells: Sequence[tuple[str, Any]]) -> list[messages.ToolInfo]:
@@ -75,59 +74,64 @@ def list_source_tools(cells: Sequence[tuple[str, Any]]) -> list[messages.ToolInf
     for source, tags in cells:
         if isinstance(tags, list) and "skip-execution" in tags:
             continue
-        for function, options in _read_cell(textwrap.dedent(source).strip("\n"), known):
-            with suppress(ValidationError):  # the kernel refuses them
-                tool = _make_tool(function, convert(options, _Options))
-                found[tool.kind, tool.name] = tool
+        with suppress(RecursionError):
+            for declaration in _read_cell(textwrap.dedent(source).strip("\n"), known):
+                with suppress(ValidationError):  # the kernel refuses them
+                    tool = _make_tool(*declaration)
+                    found[tool.kind, tool.name] = tool
     return list(found.values())
 
 
-def _read_cell(
-    source: str, known: dict[str, _Function]
-) -> Iterator[tuple[_Function, dict[str, Any]]]:
-    """Yield what a cell declares, with the options; notes its functions in `known`."""
+def _read_cell(source: str, known: dict[str, _Function]) -> Iterator[_Declaration]:
+    """Yield what a cell declares; its functions are added to the known ones."""
     head, _, body = source.partition("\n")
-    if (magic := _MAGIC.fullmatch(head)) is None:
-        is_other = head.startswith("%%") and not _PYTHON_MAGIC.fullmatch(head)
-        yield from _read_plain("" if is_other else source, known)
+    magic = _CELL_MAGIC.fullmatch(head)
+    if magic is None and head.startswith("%%"):
         return
-    kind, line = magic.groups()
-    text = f"{line}\n{body}"
-    if (start := _find_signature(line)) is None:
-        _, options = _read_words(line)
-        for function in _list_functions(body):
-            known[function.name] = function
-            if function.name[0] != "_" and not function.is_imported:
-                yield structs.replace(function, kind=kind), (function.options or {}) | options
-    elif (signature := _parse_signature(text[start.end() - 1 :])) is not None:
-        after, _, body = signature[1].partition("\n")
-        _, options = _read_words(f"{line[: start.start()]} {after}")
-        description = _describe_body(body, kind)
-        function = _Function(start[1], _list_parameters(signature[0]), description, kind)
-        known[function.name] = function
-        yield function, options
+    if magic is not None and (start := _find_signature(magic[2])) is not None:
+        yield from _read_body(magic, start, body, known)
+        return
+    functions = list(_list_functions(source if magic is None else body))
+    known |= {function.name: function for function in functions}
+    if magic is None:
+        yield from ((each, each.declares, {}) for each in functions if each.declares)
+        yield from _read_line_magics(source, known)
+    else:
+        _, options = _read_words(magic[2])
+        public = (each for each in functions if each.is_defined and each.name[0] != "_")
+        yield from ((each, magic[1], options) for each in public)  # type: ignore[misc]
 
 
-def _read_plain(
-    source: str, known: dict[str, _Function]
-) -> Iterator[tuple[_Function, dict[str, Any]]]:
-    """Yield what the decorators and line magics of a cell declare, as `_read_cell`."""
-    for function in _list_functions(source):
+def _read_body(
+    magic: re.Match[str], start: re.Match[str], body: str, known: dict[str, _Function]
+) -> Iterator[_Declaration]:
+    """Yield what a cell declares that is the body of one function."""
+    kind: Any = magic[1]
+    signature = _parse_signature(f"{magic[2][start.end() - 1 :]}\n{body}")
+    if signature is not None:
+        arguments, rest = signature
+        after, _, body = rest.partition("\n")
+        _, options = _read_words(f"{magic[2][: start.start()]} {after}")
+        function = _Function(start[1], _list_parameters(arguments), _describe_body(body, kind))
         known[function.name] = function
-        if function.options is not None:
-            yield function, function.options
+        yield function, kind, options
+
+
+def _read_line_magics(source: str, known: Mapping[str, _Function]) -> Iterator[_Declaration]:
     for magic in _LINE_MAGIC.finditer(source):
+        kind: Any = magic[1]
         words, options = _read_words(magic[2])
         for word in " ".join(words).replace(",", " ").split():
             name = word.rpartition(".")[2]
             # An attribute probably is a function; a variable can be anything.
             if word in known or (name != word and name.isidentifier()):
-                function = known.get(word) or _Function(name)
-                declared = structs.replace(function, kind=magic[1])
-                yield declared, (function.options or {}) | options
+                yield known.get(word) or _Function(name), kind, options
 
 
-def _make_tool(function: _Function, options: _Options) -> messages.ToolInfo:
+def _make_tool(
+    function: _Function, kind: messages.Kind, on_line: dict[str, Any]
+) -> messages.ToolInfo:
+    options = convert(function.options | on_line, _Options)
     properties: dict[str, Any] = {name: {} for name in function.parameters}
     text = options.description or function.description
     tags = [replace_surrogates(tag) for tag in options.tags]
@@ -138,7 +142,7 @@ def _make_tool(function: _Function, options: _Options) -> messages.ToolInfo:
         input_schema={"type": "object", "properties": properties, "additionalProperties": True},
         annotations={"readOnlyHint": True} if options.read_only else None,
         meta={meta_keys.TAGS: tags} if tags else None,
-        kind=function.kind,
+        kind=kind,
     )
 
 
@@ -154,18 +158,15 @@ def _read_words(line: str) -> tuple[list[str], dict[str, Any]]:
     with suppress(ValueError):  # an open quote: the kernel refuses the line
         for word in lexer:
             option, equals, value = word.partition("=")
-            name = option.removeprefix("--").replace("-", "_")
             if not option.startswith("-"):
                 others.append(word)
-            elif name == "read_only":
-                options[name] = True
-            elif name in (*_TEXTS, "tag"):
-                value = value if equals else next(lexer, "")
-                if name == "tag":
-                    tags = filter(None, map(str.strip, value.split(",")))
-                    options["tags"] = [*options.get("tags", ()), *tags]
-                else:
-                    options[name] = value
+            elif option == "--read-only":
+                options["read_only"] = True
+            elif option in ("--name", "--title", "--description"):
+                options[option[2:]] = value if equals else next(lexer, "")
+            elif option == "--tag":
+                words = (value if equals else next(lexer, "")).split(",")
+                options.setdefault("tags", []).extend(filter(None, map(str.strip, words)))
     return others, options
 
 
@@ -187,15 +188,14 @@ def _parse_signature(text: str) -> tuple[ast.arguments, str] | None:
 
 def _describe_body(body: str, kind: str) -> str:
     """Return what a cell that is a tool's body, or a prompt's text, says of itself."""
-    lines = body.strip().splitlines()
+    lines = [line.strip() for line in body.strip().splitlines()]
     if kind == "prompt":
-        return lines[0].lstrip("# ") if lines else ""
+        return "".join(lines[:1]).lstrip("# ")
     match _parse_cell(body):
         case [ast.Expr(value=ast.Constant(value=str() as text)), _, *_]:
             return text.strip()
-    comment = [line.strip() for line in lines]
-    end = next((i for i, line in enumerate(comment) if not line.startswith("#")), len(comment))
-    return "\n".join(line.lstrip("#").strip() for line in comment[:end])
+    comment = takewhile(lambda line: line.startswith("#"), lines)
+    return "\n".join(line.lstrip("#").strip() for line in comment)
 
 
 # -- Python ----------------------------------------------------------------------------------------
@@ -215,8 +215,7 @@ def _parse_cell(source: str) -> list[ast.stmt]:
     source = textwrap.dedent(source)
     statements = _parse(source)
     if statements is None:
-        plain = _ASSIGNED_MAGIC.sub("= 0", _NOT_PYTHON.sub(r"\1pass", source))
-        statements = _parse(plain)
+        statements = _parse(_NOT_PYTHON.sub(r"\1pass", source))
     return statements or []
 
 
@@ -224,16 +223,16 @@ def _list_functions(source: str) -> Iterator[_Function]:
     """Yield the functions that a cell defines, or imports by name."""
     for node in _parse_cell(source):
         match node:
-            case ast.FunctionDef() | ast.AsyncFunctionDef():
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
                 decorated = filter(None, map(_read_decorator, node.decorator_list))
-                kind, options = next(decorated, ("tool", None))
-                text = ast.get_docstring(node) or ""
-                yield _Function(node.name, _list_parameters(node.args), text, kind, options)
+                declares, options = next(decorated, (None, {}))
+                text, parameters = ast.get_docstring(node) or "", _list_parameters(node.args)
+                yield _Function(name, parameters, text, declares=declares, options=options)
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Lambda(args=arguments)):
-                yield _Function(name, _list_parameters(arguments))
+                yield _Function(name, _list_parameters(arguments), is_defined=False)
             case ast.ImportFrom(names=names):
                 for each in names:
-                    yield _Function(each.asname or each.name, is_imported=True)
+                    yield _Function(each.asname or each.name, is_defined=False)
 
 
 def _read_decorator(node: ast.expr) -> tuple[str, dict[str, Any]] | None:
@@ -249,12 +248,12 @@ def _read_decorator(node: ast.expr) -> tuple[str, dict[str, Any]] | None:
 
 def _list_parameters(arguments: ast.arguments) -> tuple[str, ...]:
     """Return the parameters that clients may set; some refuse names that are not ASCII."""
-    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-    every += [arguments.vararg] if arguments.vararg else []
+    every = (*arguments.posonlyargs, *arguments.args, arguments.vararg, *arguments.kwonlyargs)
     return tuple(
         each.arg
         for each in every
-        if each.arg.isascii()
+        if each is not None
+        and each.arg.isascii()
         and len(each.arg) <= 64  # noqa: PLR2004 - as in tool names
         and not (each.annotation and ast.unparse(each.annotation).endswith("Context"))
     )
