@@ -85,36 +85,34 @@ def list_source_tools(cells: Sequence[tuple[str, Any]]) -> list[messages.ToolInf
 def _read_cell(source: str, known: dict[str, _Function]) -> Iterator[_Declaration]:
     """Yield what a cell declares; its functions are added to the known ones."""
     head, _, body = source.partition("\n")
-    magic = _CELL_MAGIC.fullmatch(head)
-    if magic is None and head.startswith("%%"):
-        return
-    if magic is not None and (start := _find_signature(magic[2])) is not None:
-        yield from _read_body(magic, start, body, known)
-        return
-    functions = list(_list_functions(source if magic is None else body))
-    known |= {function.name: function for function in functions}
-    if magic is None:
-        yield from ((each, each.declares, {}) for each in functions if each.declares)
-        yield from _read_line_magics(source, known)
-    else:
-        _, options = _read_words(magic[2])
+    if (magic := _CELL_MAGIC.fullmatch(head)) is not None:
+        kind: Any = magic[1]
+        functions, line = _read_magic_cell(magic[2], body)
+        _, options = _read_words(line)
         public = (each for each in functions if each.is_defined and each.name[0] != "_")
-        yield from ((each, magic[1], options) for each in public)  # type: ignore[misc]
+        yield from ((each, kind, options) for each in public)
+        known |= {each.name: each for each in functions}
+    elif not head.startswith("%%"):
+        functions = list(_list_functions(source))
+        yield from ((each, each.declares, {}) for each in functions if each.declares)
+        known |= {each.name: each for each in functions}
+        yield from _read_line_magics(source, known)
 
 
-def _read_body(
-    magic: re.Match[str], start: re.Match[str], body: str, known: dict[str, _Function]
-) -> Iterator[_Declaration]:
-    """Yield what a cell declares that is the body of one function."""
-    kind: Any = magic[1]
-    signature = _parse_signature(f"{magic[2][start.end() - 1 :]}\n{body}")
-    if signature is not None:
-        arguments, rest = signature
-        after, _, body = rest.partition("\n")
-        _, options = _read_words(f"{magic[2][: start.start()]} {after}")
-        function = _Function(start[1], _list_parameters(arguments), _describe_body(body, kind))
-        known[function.name] = function
-        yield function, kind, options
+def _read_magic_cell(line: str, body: str) -> tuple[list[_Function], str]:
+    """Return the functions of a cell under a magic, and the magic's line without a signature."""
+    starts = (_CALL.match(line, word.start()) for word in _ONE_WORD.finditer(line))
+    if (start := next(filter(None, starts), None)) is None:
+        return list(_list_functions(body)), line
+    text = f"{line[start.end() - 1 :]}\n{body}"
+    for parenthesis in islice(re.finditer(r"\)", text), _MAX_PARENTHESES):
+        end = parenthesis.end()
+        match _parse(f"def _{text[:end]}: ..."):
+            case [ast.FunctionDef(args=arguments)]:
+                after, _, rest = text[end:].partition("\n")
+                function = _Function(start[1], _list_parameters(arguments), _describe_body(rest))
+                return [function], f"{line[: start.start()]} {after}"
+    return [], ""
 
 
 def _read_line_magics(source: str, known: Mapping[str, _Function]) -> Iterator[_Declaration]:
@@ -128,10 +126,8 @@ def _read_line_magics(source: str, known: Mapping[str, _Function]) -> Iterator[_
                 yield known.get(word) or _Function(name), kind, options
 
 
-def _make_tool(
-    function: _Function, kind: messages.Kind, on_line: dict[str, Any]
-) -> messages.ToolInfo:
-    options = convert(function.options | on_line, _Options)
+def _make_tool(function: _Function, kind: messages.Kind, line: dict[str, Any]) -> messages.ToolInfo:
+    options = convert(function.options | line, _Options)
     properties: dict[str, Any] = {name: {} for name in function.parameters}
     text = options.description or function.description
     tags = [replace_surrogates(tag) for tag in options.tags]
@@ -170,30 +166,12 @@ def _read_words(line: str) -> tuple[list[str], dict[str, Any]]:
     return others, options
 
 
-def _find_signature(line: str) -> re.Match[str] | None:
-    """Return the name and parenthesis at which a signature begins on a magic's line."""
-    starts = (_CALL.match(line, word.start()) for word in _ONE_WORD.finditer(line))
-    return next(filter(None, starts), None)
-
-
-def _parse_signature(text: str) -> tuple[ast.arguments, str] | None:
-    """Return the parameters at the start of a text, and what follows them."""
-    for parenthesis in islice(re.finditer(r"\)", text), _MAX_PARENTHESES):
-        end = parenthesis.end()
-        match _parse(f"def _{text[:end]}: ..."):
-            case [ast.FunctionDef(args=arguments)]:
-                return arguments, text[end:]
-    return None
-
-
-def _describe_body(body: str, kind: str) -> str:
-    """Return what a cell that is a tool's body, or a prompt's text, says of itself."""
-    lines = [line.strip() for line in body.strip().splitlines()]
-    if kind == "prompt":
-        return "".join(lines[:1]).lstrip("# ")
+def _describe_body(body: str) -> str:
+    """Return what a cell that is the body of a tool says of itself: a string, or a comment."""
     match _parse_cell(body):
         case [ast.Expr(value=ast.Constant(value=str() as text)), _, *_]:
             return text.strip()
+    lines = map(str.strip, body.strip().splitlines())
     comment = takewhile(lambda line: line.startswith("#"), lines)
     return "\n".join(line.lstrip("#").strip() for line in comment)
 
@@ -228,8 +206,6 @@ def _list_functions(source: str) -> Iterator[_Function]:
                 declares, options = next(decorated, (None, {}))
                 text, parameters = ast.get_docstring(node) or "", _list_parameters(node.args)
                 yield _Function(name, parameters, text, declares=declares, options=options)
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Lambda(args=arguments)):
-                yield _Function(name, _list_parameters(arguments), is_defined=False)
             case ast.ImportFrom(names=names):
                 for each in names:
                     yield _Function(each.asname or each.name, is_defined=False)

@@ -41,8 +41,7 @@ def _read(*sources):
         (["%%mcp_tool f(a) --name g\n1"], {"g": ["a"]}),
         # functions that exist already
         ([DEF, "%mcp_tool f"], {"f": F}),
-        (["f = lambda x: x\ng = 1", "x = 1\n%mcp_tool f, g no"], {"f": ["x"]}),
-        (["from m import h as i, j", "%mcp_tool i"], {"i": []}),
+        (["from m import h as i, j\ng = 1", "x = 1\n%mcp_tool i, g no"], {"i": []}),
         (["%mcp_tool statistics.mean model.predict"], {"mean": [], "predict": []}),
         (["def f(a): ...", "%mcp_tool f --name g --errors short"], {"g": ["a"]}),
         # decorators
