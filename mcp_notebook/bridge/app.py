@@ -43,8 +43,8 @@ logger = logging.getLogger(__name__)
 
 FIRST_LIST_LIMIT = 30.0
 """Seconds that a client's first list of tools may wait: for the links to live notebooks
-(milliseconds) or for the cells of a headless one. `tools/list` never waits otherwise, but an empty
-first list would stay empty for clients that ignore `list_changed`."""
+(milliseconds) or for the cells of a headless one whose source tells nothing. `tools/list` never
+waits otherwise, but an empty first list would stay empty for clients that ignore `list_changed`."""
 _FAILURE_GRACE = 1.0
 """Seconds in which a client's first request may come when no notebook can be served: it is answered
 with the reason."""
@@ -239,7 +239,7 @@ class Bridge:
     def _list_last_offers(
         self, notebooks: Sequence[Path], progress: SharedProgress, early: "EarlyKernel | None"
     ) -> "list[ServedNotebook]":
-        """List what notebooks last offered, and return what will serve them."""
+        """List what notebooks last offered, or declare; return what will serve them."""
         # A bridge for live notebooks starts in three quarters of the time without this import.
         from mcp_notebook.bridge.headless.served_notebook import ServedNotebook  # noqa: PLC0415
 

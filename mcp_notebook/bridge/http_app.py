@@ -103,6 +103,7 @@ async def run_http(
                             RefusalLog([log.note_request for log in observers])
                         ),
                         publish=publish,
+                        is_ready=bridge.ready.is_set,
                     )
             tasks.cancel_scope.cancel()
         bridge.check_end()

@@ -4,7 +4,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 import pytest
-from bridges import bridge
+from bridges import ask, bridge
 from clients import LOAD, ONE_WAY, TOKEN, Changes, connected, over_http, text_of
 from listing import list_tools
 from live import TIMEOUT, find_free_port
@@ -37,8 +37,11 @@ async def _connected(home, era, transport, path, **options):
     port, env = str(find_free_port()), {"MCP_NOTEBOOK_TOKEN": TOKEN}
     with bridge(home, "serve", "--port", port, str(path), env=env) as running:
         await anyio.to_thread.run_sync(running.wait_said, "cell 1 of 8")
-        async with over_http(f"http://127.0.0.1:{port}/mcp", era, **options) as client:
+        url = f"http://127.0.0.1:{port}/mcp"
+        assert ask(url, "GET", path="/healthz").status == 503
+        async with over_http(url, era, **options) as client:
             yield client
+        assert ask(url, "GET", path="/healthz").status == 200
         assert "Tools:     total, best, plot" in running.said
         await anyio.to_thread.run_sync(running.end)
 

@@ -3,7 +3,8 @@
 Many clients request the list of tools only once, before the first turn of their assistant, and a
 kernel takes seconds to start and to run the cells. So the tools of each notebook that was run are
 stored in a private folder of the user, one file for each notebook. Once the kernel has started, its
-own list replaces them. An offer is current while the notebook has the same kernelspec and code.
+own list replaces them. An offer is current while the notebook has the same kernelspec and code;
+without one, its source tells what it declares (`source_tools`).
 
 Runs in any thread of the bridge, or in a command; its disk access takes milliseconds.
 """
@@ -26,7 +27,7 @@ logger = logging.getLogger(__name__)
 MAX_OFFERS = 2_000
 """Size of the LRU cache: a folder may have hundreds of notebooks."""
 MAX_OFFER_BYTES = 2**20
-"""Larger offers are not stored: the list then waits for the kernel."""
+"""Larger offers are not stored: the source is then listed at the next start."""
 
 
 class Offer(Struct, frozen=True):

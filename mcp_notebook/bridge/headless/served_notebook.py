@@ -1,7 +1,7 @@
 """One notebook that is served: with a kernel that is always there, or one that starts on call.
 
 Runs on the bridge's event loop, one task per notebook. Calls that come while there is no kernel
-wait for the next one, and clients see what the notebook last offered.
+wait for the next one, and clients see what the notebook last offered, or what its source declares.
 
 A notebook whose file is named has a kernel from the start (`room` is None):
 

@@ -108,7 +108,7 @@ def _read_magic_cell(line: str, body: str) -> tuple[list[_Function], str]:
     for parenthesis in islice(re.finditer(r"\)", text), _MAX_PARENTHESES):
         end = parenthesis.end()
         match _parse(f"def _{text[:end]}: ..."):
-            case [ast.FunctionDef(args=arguments)]:
+            case ast.Module(body=[ast.FunctionDef(args=arguments)]):
                 after, _, rest = text[end:].partition("\n")
                 function = _Function(start[1], _list_parameters(arguments), _describe_body(rest))
                 return [function], f"{line[: start.start()]} {after}"
@@ -168,9 +168,8 @@ def _read_words(line: str) -> tuple[list[str], dict[str, Any]]:
 
 def _describe_body(body: str) -> str:
     """Return what a cell that is the body of a tool says of itself: a string, or a comment."""
-    match _parse_cell(body):
-        case [ast.Expr(value=ast.Constant(value=str() as text)), _, *_]:
-            return text.strip()
+    if text := ast.get_docstring(_parse_cell(body)):
+        return text
     lines = map(str.strip, body.strip().splitlines())
     comment = takewhile(lambda line: line.startswith("#"), lines)
     return "\n".join(line.lstrip("#").strip() for line in comment)
@@ -179,27 +178,24 @@ def _describe_body(body: str) -> str:
 # -- Python ----------------------------------------------------------------------------------------
 
 
-def _parse(source: str) -> list[ast.stmt] | None:
+def _parse(source: str) -> ast.Module | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of escapes in strings, when the cell runs
-            return ast.parse(source).body
+            return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # too deeply nested
         return None
 
 
-def _parse_cell(source: str) -> list[ast.stmt]:
-    """Return the statements of a cell, without magics; none if it is not Python."""
+def _parse_cell(source: str) -> ast.Module:
+    """Parse a cell without its magics; nothing is in it if it is not Python."""
     source = textwrap.dedent(source)
-    statements = _parse(source)
-    if statements is None:
-        statements = _parse(_NOT_PYTHON.sub(r"\1pass", source))
-    return statements or []
+    return _parse(source) or _parse(_NOT_PYTHON.sub(r"\1pass", source)) or ast.Module([], [])
 
 
 def _list_functions(source: str) -> Iterator[_Function]:
     """Yield the functions that a cell defines, or imports by name."""
-    for node in _parse_cell(source):
+    for node in _parse_cell(source).body:
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
                 decorated = filter(None, map(_read_decorator, node.decorator_list))

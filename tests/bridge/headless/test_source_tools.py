@@ -67,7 +67,6 @@ def test_names_and_parameters_are_those_of_the_source(cells, tools):
         (f"%%mcp_tool --description 'It adds.'\n{DEF}", "It adds."),
         ("%%mcp_tool f()\n# Plots\n#  it.\nplot()  # now", "Plots\nit."),
         ("%%mcp_tool f()\n'''Plots it.'''\nplot()", "Plots it."),
-        ("%%mcp_tool f()\n'''The result.'''", ""),
         ("@mcp_tool(description='It adds.')\ndef f(): 'Adds.'", "It adds."),
         ("%%mcp_tool\ndef f(): '\\ud800'", "\ufffd"),
         (f"%%mcp_tool\ndef f(): {'x' * 2 * MAX_DESCRIPTION!r}", "x" * MAX_DESCRIPTION),
