@@ -23,18 +23,21 @@ from mcp_notebook import meta_keys
 from mcp_notebook.wire import messages
 from mcp_notebook.wire.frames import replace_surrogates
 
-_Declaration: TypeAlias = "tuple[_Function, messages.Kind, dict[str, Any]]"
-"""What becomes a tool or a prompt, and the options on its magic's line."""
+_Declaration: TypeAlias = "tuple[_Function, Any, dict[str, Any]]"
+"""A function, the kind of what it becomes, and the options on its magic's line."""
 MAX_DESCRIPTION = 2_000
 """Characters of a description."""
-_MAX_PARENTHESES = 200
-"""Closing parentheses that may be the end of a signature."""
+_MAX_LINE = 10_000
+"""Characters that are read of a magic's line, and of a signature, whose end is one of its first 200
+closing parentheses."""
 _CELL_MAGIC = re.compile(r"%%mcp_(tool|prompt)(?!\S)(.*)")
 _LINE_MAGIC = re.compile(r"^[ \t]*%mcp_(tool|prompt)[ \t](.*)$", re.MULTILINE)
 _DECORATOR = re.compile(r"(?:\w+\.)*mcp_(tool|prompt)")
 _ONE_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|\S)+""")
 _CALL = re.compile(r"([^\W\d]\w*)[ \t]*\(")
-_NOT_PYTHON = re.compile(r"^([ \t]*)(?:%%?\w.*|[!?].*|.*\?|[\w, ]+=[ \t]*[%!]\S.*)$", re.MULTILINE)
+_NOT_PYTHON = re.compile(
+    r"^([ \t]*+)(?:%%?\w.*|[!?].*|.*\?|[\w, ]++=[ \t]*[%!]\S.*)$", re.MULTILINE
+)
 
 
 class _Options(Struct, frozen=True):
@@ -86,11 +89,10 @@ def _read_cell(source: str, known: dict[str, _Function]) -> Iterator[_Declaratio
     """Yield what a cell declares; its functions are added to the known ones."""
     head, _, body = source.partition("\n")
     if (magic := _CELL_MAGIC.fullmatch(head)) is not None:
-        kind: Any = magic[1]
         functions, line = _read_magic_cell(magic[2], body)
         _, options = _read_words(line)
         public = (each for each in functions if each.is_defined and each.name[0] != "_")
-        yield from ((each, kind, options) for each in public)
+        yield from ((each, magic[1], options) for each in public)
         known |= {each.name: each for each in functions}
     elif not head.startswith("%%"):
         functions = list(_list_functions(source))
@@ -105,7 +107,7 @@ def _read_magic_cell(line: str, body: str) -> tuple[list[_Function], str]:
     if (start := next(filter(None, starts), None)) is None:
         return list(_list_functions(body)), line
     text = f"{line[start.end() - 1 :]}\n{body}"
-    for parenthesis in islice(re.finditer(r"\)", text), _MAX_PARENTHESES):
+    for parenthesis in islice(re.finditer(r"\)", text[:_MAX_LINE]), 200):
         end = parenthesis.end()
         match _parse(f"def _{text[:end]}: ..."):
             case ast.Module(body=[ast.FunctionDef(args=arguments)]):
@@ -117,13 +119,12 @@ def _read_magic_cell(line: str, body: str) -> tuple[list[_Function], str]:
 
 def _read_line_magics(source: str, known: Mapping[str, _Function]) -> Iterator[_Declaration]:
     for magic in _LINE_MAGIC.finditer(source):
-        kind: Any = magic[1]
         words, options = _read_words(magic[2])
         for word in " ".join(words).replace(",", " ").split():
             name = word.rpartition(".")[2]
             # An attribute probably is a function; a variable can be anything.
             if word in known or (name != word and name.isidentifier()):
-                yield known.get(word) or _Function(name), kind, options
+                yield known.get(word) or _Function(name), magic[1], options
 
 
 def _make_tool(function: _Function, kind: messages.Kind, line: dict[str, Any]) -> messages.ToolInfo:
@@ -147,7 +148,7 @@ def _make_tool(function: _Function, kind: messages.Kind, line: dict[str, Any]) -
 
 def _read_words(line: str) -> tuple[list[str], dict[str, Any]]:
     """Return the words on a magic's line that are no options, and the options that matter here."""
-    lexer = shlex.shlex(line, posix=True, punctuation_chars=False)
+    lexer = shlex.shlex(line[:_MAX_LINE], posix=True, punctuation_chars=False)
     lexer.whitespace_split, lexer.commenters, lexer.escape = True, "", ""
     options: dict[str, Any] = {}
     others: list[str] = []

@@ -107,6 +107,13 @@ _PIECES = st.sampled_from(
 )  # fmt: skip
 
 
+@pytest.mark.parametrize("piece", [" ", "(", ")", "f(", "'", '"', "\n", "@", "a."])
+@pytest.mark.timeout(20)
+def test_a_long_source_takes_no_time(piece):
+    for head in ("%%mcp_tool f(", "%%mcp_tool ", "%mcp_tool ", "@mcp_tool\n", "!mcp_tool\n"):
+        _list(head + piece * 100_000)
+
+
 @given(st.lists(st.lists(_PIECES, max_size=30).map("".join), max_size=3))
 def test_no_source_is_an_error(cells):
     for tool in _list(*cells):
