@@ -22,7 +22,7 @@ from mcp_notebook.bridge.absent_notebooks import find_departed_notebooks, has_ke
 from mcp_notebook.bridge.access.caller import OWNER, Caller, Permissions
 from mcp_notebook.bridge.headless.cell_progress import SharedProgress
 from mcp_notebook.bridge.kernels.catalog import Catalog
-from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.bridge.kernels.links import Links, StartFailure
 from mcp_notebook.bridge.server.server import FirstTools, NotebookServer, ServerOptions
 from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
 from mcp_notebook.bridge.telemetry.call_events import CallObserver
@@ -43,8 +43,8 @@ logger = logging.getLogger(__name__)
 
 FIRST_LIST_LIMIT = 30.0
 """Seconds that a client's first list of tools may wait: for the links to live notebooks
-(milliseconds) or for the cells of a headless one. `tools/list` never waits otherwise, but an empty
-first list would stay empty for clients that ignore `list_changed`."""
+(milliseconds) or for the cells of a headless one whose source tells nothing. `tools/list` never
+waits otherwise, but an empty first list would stay empty for clients that ignore `list_changed`."""
 _FAILURE_GRACE = 1.0
 """Seconds in which a client's first request may come when no notebook can be served: it is answered
 with the reason."""
@@ -56,6 +56,8 @@ _GREETING_LIMIT = 1.0
 _NO_TOOLS_IN_FOLDER = "none yet. Save a notebook there that has a `%%mcp_tool` cell."
 _MAX_SHOWN = 40
 """Names of tools, and of notebooks, that are printed at the start."""
+_NO_START = "The notebook could not be run. Its owner sees why where mcp-notebook was started."
+"""What callers get of it who do not get errors in full."""
 _SETTLE_LIMIT = 3.0
 """Seconds that live notebooks have to answer before the first list goes out without them."""
 
@@ -197,6 +199,7 @@ class Bridge:
                 await self._serve_headless(notebooks, early)
         except McpNotebookError as error:
             self._failure = error
+            self.links.end_starts(StartFailure(f"Nothing was called. {error}", _NO_START))
             self.note_ready()
             with anyio.move_on_after(_FAILURE_GRACE):
                 await self._is_failure_told.wait()
@@ -236,7 +239,7 @@ class Bridge:
     def _list_last_offers(
         self, notebooks: Sequence[Path], progress: SharedProgress, early: "EarlyKernel | None"
     ) -> "list[ServedNotebook]":
-        """List what notebooks last offered, and return what will serve them."""
+        """List what notebooks last offered, or declare; return what will serve them."""
         # A bridge for live notebooks starts in three quarters of the time without this import.
         from mcp_notebook.bridge.headless.served_notebook import ServedNotebook  # noqa: PLC0415
 

@@ -86,27 +86,34 @@ async def run_http(
             anyio.create_task_group() as tasks,
         ):
             bridge.start(tasks, notebooks, early)
-            await bridge.ready.wait()
             if background:
+                await bridge.ready.wait()
                 tasks.start_soon(bridge.stop_when_idle)
             publication = _publish(settings, url, notices) if background else nullcontext()
-            if not bridge.is_ending:
-                with publication:
-                    bridge.print_address(url, notices)
-                    async with Endpoint(bridge.server, settings).run() as endpoint:
-                        await serve_http(
-                            endpoint,
-                            listener,
-                            settings=settings,
-                            authenticators=authenticators,
-                            stop=bridge.stop,
-                            connections=Connections(
-                                RefusalLog([log.note_request for log in observers])
-                            ),
-                            publish=publish,
-                        )
+            tasks.start_soon(_tell_address, bridge, url, notices)
+            with publication:
+                async with Endpoint(bridge.server, settings).run() as endpoint:
+                    await serve_http(
+                        endpoint,
+                        listener,
+                        settings=settings,
+                        authenticators=authenticators,
+                        stop=bridge.stop,
+                        connections=Connections(
+                            RefusalLog([log.note_request for log in observers])
+                        ),
+                        publish=publish,
+                        is_ready=bridge.ready.is_set,
+                    )
             tasks.cancel_scope.cancel()
         bridge.check_end()
+
+
+async def _tell_address(bridge: Bridge, url: str, notices: Sequence[str]) -> None:
+    """Print the address once the first notebooks have run; clients may be there before."""
+    await bridge.ready.wait()
+    if not bridge.is_ending:
+        bridge.print_address(url, notices)
 
 
 @asynccontextmanager

@@ -7,7 +7,7 @@ client that calls a tool that recently went missing.
 
 ===============================  ==================================================================
 the tool was dropped             its variable was deleted or rebound, or cannot become a tool
-the tool was removed             by its notebook, for no stated reason
+the tool was not declared        although its notebook did last time, or its code seems to
 the tool was switched off        in the side panel, by the notebook's user
 the tool was renamed             by its author, or with its notebook
 another notebook has the name    both tools are listed as ``<notebook>_<tool>``
@@ -125,10 +125,10 @@ def explain_dropped(
     return MissingTool(notebook, tool, reason, dropped.next_step)
 
 
-def explain_removed(notebook: str, tool: str, at: float) -> MissingTool:
-    """Explain that a notebook removed a tool, at this time."""
-    reason = f"The notebook removed it at {format_time(at)}."
-    return MissingTool(notebook, tool, reason, RUN_AGAIN)
+def explain_undeclared(notebook: str, tool: str, at: float) -> MissingTool:
+    """Explain that a notebook's cells had run at this time, and had not declared a listed tool."""
+    reason = f"At {format_time(at)} its cells had run, and none of them declared it."
+    return MissingTool(notebook, tool, reason, "List the tools again.")
 
 
 def explain_renamed(notebook: str, tool: str, listed_as: str, at: float) -> MissingTool:

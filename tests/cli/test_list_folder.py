@@ -38,12 +38,13 @@ def _list(*words):
 def test_it_shows_the_last_tools_and_what_has_to_run_and_why_others_are_left_out(folder):
     said = _list("--notebook", str(folder))
     assert said.exit_code == 0
-    top, new = said.stdout.splitlines()
+    top, pid, _, new = said.stdout.splitlines()
     assert top == "top\tsales\tn=3\tThe best."
-    assert new == (
-        "sub--new\tsub--new\t\t[has to run first] What is new. Its code declares pid (The kernel's "
-        "process), suicide (Kills the process)."
+    assert pid == (
+        "pid\tsub--new\t\tThe first call runs the notebook 'sub/new.ipynb'. "
+        'Its source says: "The kernel\'s process."'
     )
+    assert new == "sub--new\tsub--new\t\t[has to run first] What is new."
     assert f"{folder / 'broken.ipynb'} (not listed): It is not JSON" in said.stderr
 
 
@@ -51,6 +52,8 @@ def test_programs_get_the_same_as_json(folder):
     said = json.loads(_list("--json", "--notebook", str(folder)).stdout)
     assert [(tool["name"], tool["kind"]) for tool in said["tools"]] == [
         ("top", "tool"),
+        ("pid", "tool"),
+        ("suicide", "tool"),
         ("sub--new", "notebook"),
     ]
     (missing,) = said["missing"]

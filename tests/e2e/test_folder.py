@@ -23,6 +23,9 @@ def total() -> float:
     return 12.5
 """
 
+NAMES = ["other", "fails_total", "sales_top", "sales_total", "sub--costs_top", "sub--costs_total"]
+"""The tools of the notebooks below, whether they have run or not."""
+
 
 @pytest.fixture
 def folder(home):
@@ -60,13 +63,20 @@ async def test_a_folder_is_served_and_its_notebooks_run_when_they_are_called(
     home, folder, era, transport
 ):
     async with connected(home, era, transport, str(folder)) as client:
-        (run,) = await list_tools(client)
+        run, *tools = await list_tools(client)
         assert run.name == "run_notebook"
-        assert '- sales: "The sales of 2024. Its code declares top (The best' in run.description
+        assert '- sales: "The sales of 2024."' in run.description
+        assert [tool.name for tool in tools] == NAMES
+        assert tools[2].description == (
+            "The first call runs the notebook 'work/sales.ipynb'. "
+            'Its source says: "The best customers."'
+        )
+        assert tools[2].annotations is None  # it runs all cells
         assert not list((home / ".mcp-notebook").glob("kernels/*"))
+        assert await _ask(client, "sub--costs_top", n=1) == '["ada"]'
         said = await _ask(client, "run_notebook", name="sales")
-        assert said.startswith("sales has run, and 2 tools can be called now:\n\ntop (notebook")
-        assert await _ask(client, "total") == "12.5"
+        assert said.startswith("sales has run, and 2 tools can be called now:\n\nsales_top (note")
+        assert await _ask(client, "sales_total") == "12.5"
         failed = await _call(client, "run_notebook", name="fails")
         assert failed.is_error
         assert "ZeroDivisionError" in text_of(failed)
@@ -75,13 +85,13 @@ async def test_a_folder_is_served_and_its_notebooks_run_when_they_are_called(
         assert text_of(unknown).startswith("Unknown notebook: 'sale'.")
     async with connected(home, era, transport, str(folder)) as client:
         tools = await list_tools(client)
-        assert [tool.name for tool in tools] == ["run_notebook", "top", "total"]
+        assert [tool.name for tool in tools] == ["run_notebook", *NAMES]
         said = []
 
         async def note(_done, _total, message):
             said.append(message)
 
-        result = await client.call_tool("top", {"n": 1}, progress_callback=note)
+        result = await client.call_tool("sales_top", {"n": 1}, progress_callback=note)
         assert text_of(result) == '["ada"]'
         assert said[0] == "The kernel of 'sales' is starting: the call waits until it is ready."
 
@@ -112,15 +122,14 @@ async def test_with_meta_tools_only_notebooks_are_found_and_run(home, folder):
     async with connected(home, "auto", "http", str(folder), "--meta-tools=only") as client:
         assert len((await client.list_tools()).tools) == 5
         found = await _ask(client, "search_notebook_tools", query="dearest customers")
-        assert found.startswith('sub--costs (a notebook that has to run)\n"Costs. Its code')
-        assert 'call `run_notebook` with {"name": "sub--costs"}' in found
+        assert found.startswith("sub--costs_top (notebook sub--costs)\nThe first call runs")
         said = await _ask(client, "describe_notebook_tool", name="run_notebook")
         assert '- sub--costs: "Costs.' in said
         run = {"name": "run_notebook", "arguments": {"name": "sub--costs"}}
         assert "sub--costs has run" in await _ask(client, "call_notebook_tool", **run)
         found = await _ask(client, "search_notebook_tools", query="dearest customers")
-        assert found.startswith("top (notebook sub--costs)\nThe dearest customers.")
-        assert await _ask(client, "call_notebook_tool", name="total") == "12.5"
+        assert found.startswith("sub--costs_top (notebook sub--costs)\nThe dearest customers.")
+        assert await _ask(client, "call_notebook_tool", name="sub--costs_total") == "12.5"
 
 
 @pytest.mark.slow
@@ -164,7 +173,8 @@ async def test_a_caller_starts_nothing_that_he_may_not_call(home, folder):
             assert await list_tools(client) == []
             assert (await _call(client, "run_notebook", name="sales")).is_error
         async with over_http(served.url, "auto", token=tokens["costs"]) as client:
-            (run,) = await list_tools(client)
+            run, *tools = await list_tools(client)
+            assert [tool.name for tool in tools] == NAMES[-2:]
             assert "sub--costs" in run.description
             assert "sales:" not in run.description
             refused = await _call(client, "run_notebook", name="sales")
@@ -186,10 +196,10 @@ async def test_a_file_and_a_folder_are_served_together(home, folder):
     async with connected(home, "auto", "stdio", str(folder / "sales.ipynb"), str(folder)) as client:
         with anyio.fail_after(TIMEOUT):
             tools = {tool.name: tool for tool in await list_tools(client)}
-        assert [*tools] == ["run_notebook", "top", "total"]
+        assert set(tools) == {"run_notebook", *NAMES}
         assert "- sub--costs: " in tools["run_notebook"].description
         assert "- sales: " not in tools["run_notebook"].description
-        assert await _ask(client, "total") == "12.5"
+        assert await _ask(client, "sales_total") == "12.5"
 
 
 async def test_an_empty_folder_is_served_and_a_notebook_that_comes_is_seen(home):
@@ -201,7 +211,7 @@ async def test_an_empty_folder_is_served_and_a_notebook_that_comes_is_seen(home)
         with anyio.fail_after(TIMEOUT):
             while not (tools := await list_tools(client)):
                 pass
-        assert [tool.name for tool in tools] == ["run_notebook"]
+        assert [tool.name for tool in tools] == ["run_notebook", "top", "total"]
 
 
 @pytest.mark.slow

@@ -74,6 +74,9 @@ async def serve_notebook(folder: Path) -> AsyncIterator[EvalServer]:
         _connect(words, env) as client,
         _connect([*words, "--meta-tools=only"], env) as searching,
     ):
+        name = min(NAMES)
+        await client.call_tool(name, {})  # waits until the cells have run: what is listed is theirs
+        await searching.call_tool("call_notebook_tool", {"name": name})
         yield EvalServer("mcp-notebook", client, searching, "search_notebook_tools", found)
 
 

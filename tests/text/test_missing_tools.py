@@ -16,12 +16,12 @@ from mcp_notebook.text.missing_tools import (
     explain_other_bridge,
     explain_other_machine,
     explain_rejection,
-    explain_removed,
     explain_renamed,
     explain_reserved_name,
     explain_shared_name,
     explain_shared_uri,
     explain_taken_name,
+    explain_undeclared,
 )
 
 NOON = time.mktime((2026, 11, 22, 12, 0, 0, 0, 0, -1))
@@ -37,7 +37,7 @@ ALL = [
     explain_failed_link("sales", "The kernel of 'sales' did not answer.", is_mismatch=False),
     explain_other_machine("sales", "cluster"),
     explain_other_bridge("sales"),
-    explain_removed("sales", "top", NOON),
+    explain_undeclared("sales", "top", NOON),
     explain_renamed("sales", "top", "best", NOON),
     explain_departed_kernel("sales", "The kernel was restarted.", NOON),
     explain_lost_link("sales", NOON),

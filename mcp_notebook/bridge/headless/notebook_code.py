@@ -5,7 +5,6 @@ nothing else, and nbformat with what it imports takes a quarter of a second. Onl
 which Jupyter has written since 2015; `notebook_reader` reads all others, when a notebook is run.
 """
 
-import ast
 import hashlib
 import json
 import os
@@ -17,8 +16,10 @@ import msgspec
 from msgspec import Struct, field
 from pydantic_core import to_json
 
+from mcp_notebook.bridge.headless.source_tools import list_source_tools
 from mcp_notebook.errors import NotebookError
 from mcp_notebook.text.wording import count
+from mcp_notebook.wire import messages
 from mcp_notebook.wire.frames import replace_surrogates
 
 Look: TypeAlias = tuple[int, int, int]
@@ -32,6 +33,12 @@ _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 _CONFLICT = re.compile(rb"^<{7} .*\r?\n(?:.*\n)*?={7}\r?\n", re.MULTILINE)
 _MENTIONS = ("mcp_notebook", "mcp_tool", "mcp_prompt", "mcp_resource", "mcp_skill")
 """A notebook whose code contains none of these declares nothing."""
+_SECTION = re.compile(
+    r"[\d.\s]*(set-?\s?up|imports?|install(ation)?|(table of )?contents?|overview|introduction"
+    r"|requirements|prerequisites|configuration|getting started)\W*",
+    re.IGNORECASE,
+)
+"""A heading that tells nothing of its notebook."""
 _MAX_TITLE = 80
 _MAX_DECLARED = 20
 _MAX_LINE = 100
@@ -70,9 +77,11 @@ class NotebookCode(Struct, frozen=True):
     cells: list[tuple[str, Any]]
     """The source of each code cell, and its tags."""
     title: str
-    """The first heading; empty without one."""
+    """The first heading; empty without one, or if it is only that of a section."""
     digest: str
     """A hash of all that a kernel runs, which is that of an `Offer`."""
+    tools: list[messages.ToolInfo]
+    """What its source declares."""
 
     @property
     def mentions_us(self) -> bool:
@@ -80,13 +89,12 @@ class NotebookCode(Struct, frozen=True):
         return any(mention in source for source, _ in self.cells for mention in _MENTIONS)
 
     def summarize(self) -> str:
-        """Return what can be said about a notebook that has not run: its title, and its tools."""
-        title = f"{self.title.rstrip('.')}." if self.title else ""
-        functions = [each for source, _ in self.cells for each in _list_functions(source)]
+        """Return which tools and prompts its source declares, as a sentence; empty if none."""
+        functions = [_describe(tool) for tool in self.tools]
         shown = functions[:_MAX_DECLARED]
         more = len(functions) - len(shown)
         names = ", ".join(shown) + (f" and {count(more, 'more', 'more')}" if more else "")
-        return " ".join(filter(None, (title, f"Its code declares {names}." if names else "")))
+        return f"Its code declares {names}." if names else ""
 
 
 def read_code(path: Path) -> NotebookCode:
@@ -109,7 +117,7 @@ def read_code(path: Path) -> NotebookCode:
         digest = hash_code((kernel_name, code))
     except ValueError:  # a lone surrogate
         raise NotebookError("its code has characters that are not Unicode") from None
-    return NotebookCode(kernel_name, code, _find_title(document), digest)
+    return NotebookCode(kernel_name, code, _find_title(document), digest, list_source_tools(code))
 
 
 def look_at(path: Path) -> Look | None:
@@ -181,30 +189,11 @@ def _find_title(document: _Document) -> str:
     for cell in document.cells:
         for line in cell.text.splitlines() if cell.cell_type == "markdown" else ():
             if line.startswith("#"):
-                return replace_surrogates(line.strip("# ")[:_MAX_TITLE])
+                title = replace_surrogates(line.strip("# ")[:_MAX_TITLE]).rstrip(".")
+                return "" if _SECTION.fullmatch(title) else title
     return ""
 
 
-def _list_functions(source: str) -> list[str]:
-    """Return the functions that a cell declares, each with the first line of its docstring."""
-    if "mcp_tool" not in source:
-        return []
-    lines = source.splitlines()
-    named = lines[0].removeprefix("%%mcp_tool ").partition("(")[0] if "(" in lines[0] else ""
-    if named.isidentifier():  # a cell whose body is the tool
-        return [named]
-    plain = ["" if line.lstrip().startswith(("%", "!")) else line for line in lines]
-    try:
-        tree = ast.parse("\n".join(plain))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # too deeply nested
-        return []
-    return [
-        _describe(node)
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name[0] != "_"
-    ]
-
-
-def _describe(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
-    line = (ast.get_docstring(function) or "").strip().partition("\n")[0].rstrip(". ")[:_MAX_LINE]
-    return f"{function.name} ({line})" if line else function.name
+def _describe(tool: messages.ToolInfo) -> str:
+    line = tool.description.strip().partition("\n")[0].rstrip(". ")[:_MAX_LINE]
+    return f"{tool.name} ({line})" if line else tool.name

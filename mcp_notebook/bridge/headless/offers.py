@@ -3,7 +3,8 @@
 Many clients request the list of tools only once, before the first turn of their assistant, and a
 kernel takes seconds to start and to run the cells. So the tools of each notebook that was run are
 stored in a private folder of the user, one file for each notebook. Once the kernel has started, its
-own list replaces them. An offer is current while the notebook has the same kernelspec and code.
+own list replaces them. An offer is current while the notebook has the same kernelspec and code;
+without one, its source tells what it declares (`source_tools`).
 
 Runs in any thread of the bridge, or in a command; its disk access takes milliseconds.
 """
@@ -26,7 +27,7 @@ logger = logging.getLogger(__name__)
 MAX_OFFERS = 2_000
 """Size of the LRU cache: a folder may have hundreds of notebooks."""
 MAX_OFFER_BYTES = 2**20
-"""Larger offers are not stored: the list then waits for the kernel."""
+"""Larger offers are not stored: the source is then listed at the next start."""
 
 
 class Offer(Struct, frozen=True):
@@ -70,13 +71,20 @@ def keep_offer(
 
 
 def find_offer(home: Path, path: Path) -> Offer | None:
-    """Return the tools that a notebook's current code offered when it last ran; None if unknown."""
+    """Return what a notebook's current code offered when it last ran, or else what it declares.
+
+    Returns:
+        The offer; without a hash of the code if that has not run. None if nothing is known.
+    """
     path = Path(os.path.abspath(path.expanduser()))  # noqa: PTH100 - touches no disk
     offer = find_last_offer(home, path)
     try:
-        if offer is None or not path.is_file():  # a pipe can be read once only
+        if not path.is_file():  # a pipe can be read once only
             return None
-        return offer if offer.code == read_code(path).digest else None
+        code = read_code(path)
+        if offer is not None and offer.code == code.digest:
+            return offer
+        return Offer("", path.stem, code.tools) if code.tools else None
     except (NotebookError, OSError, ValueError) as error:  # reported when the notebook is run
         logger.debug("the tools of %s are not known before it runs: %s", path, error)
         return None

@@ -1,7 +1,7 @@
 """One notebook that is served: with a kernel that is always there, or one that starts on call.
 
 Runs on the bridge's event loop, one task per notebook. Calls that come while there is no kernel
-wait for the next one, and clients see what the notebook last offered.
+wait for the next one, and clients see what the notebook last offered, or what its source declares.
 
 A notebook whose file is named has a kernel from the start (`room` is None):
 
@@ -36,6 +36,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, ExitStack
 from functools import partial
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -175,12 +176,13 @@ class ServedNotebook:
         """Read what the notebook last offered, before it is served; touches the disk.
 
         Returns:
-            Whether that is known; for a kernel from the start, also whether its code is the same.
+            Whether that is known; for a kernel from the start, of the same code, if only from its
+            source.
         """
         find = find_offer if self._room is None else find_last_offer
         offer = find(self._settings.home, self.path)
         if offer is not None:
-            self.ran, self._tools = offer.code, tuple(offer.tools)
+            self.ran, self._tools = offer.code or None, tuple(offer.tools)
         return offer is not None
 
     def take_code(self, code: NotebookCode) -> ExpectedKernel | None:
@@ -237,11 +239,17 @@ class ServedNotebook:
     def expect(self) -> ExpectedKernel:
         """Return what is listed while there is no kernel."""
         tools = self._tools
-        if self._is_stale:
-            assert self._code is not None
-            state = "Its code has changed since it last ran." if self.has_run else ""
-            text = " ".join(filter(None, (self._code.summarize(), state)))
-            tools = (*tools, _make_declaration(self.name, text, self._code.digest))
+        if self._is_stale and (code := self._code) is not None:
+            place = "/".join(self.path.parts[-2:])
+            about = [f"{code.title or place}.", "Its code has changed since it last ran."]
+            if self._settings.confirm_destructive:  # a person is asked before the cells run
+                about.insert(1, code.summarize())
+            else:
+                known = {(tool.kind, tool.name) for tool in tools}
+                new = [tool for tool in code.tools if (tool.kind, tool.name) not in known]
+                tools = (*tools, *(_quote(tool, place) for tool in new))
+            text = " ".join(filter(None, about[: None if self.has_run else -1]))
+            tools = (*tools, _make_declaration(self.name, text, code.digest))
         return ExpectedKernel(self.id, self.name, tools, self._note_call)
 
     # -- its kernels -------------------------------------------------------------------------------
@@ -569,6 +577,16 @@ def _read_version(path: Path, version: "Version | None" = None) -> "tuple[Versio
 
     version = version or read_notebook(path)
     return version, hash_code(describe_code(version[1]))
+
+
+def _quote(tool: messages.ToolInfo, place: str) -> messages.ToolInfo:
+    """Return a tool from a source that nobody may have read yet, with its description as data.
+
+    A call does more than the tool says: it runs all cells.
+    """
+    said = f" Its source says: {dumps(tool.description, ensure_ascii=False)}"
+    text = f"The first call runs the notebook {place!r}.{said if tool.description else ''}"
+    return structs.replace(tool, description=text, title=None, annotations=None)
 
 
 def _make_declaration(name: str, text: str, digest: str) -> messages.ToolInfo:

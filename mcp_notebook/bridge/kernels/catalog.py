@@ -57,12 +57,12 @@ from mcp_notebook.text.missing_tools import (
     MissingTool,
     explain_dropped,
     explain_invalid_name,
-    explain_removed,
     explain_renamed,
     explain_reserved_name,
     explain_shared_name,
     explain_shared_uri,
     explain_taken_name,
+    explain_undeclared,
 )
 from mcp_notebook.text.wording import list_close_words
 from mcp_notebook.wire import messages
@@ -404,8 +404,8 @@ class Catalog:
             elif (new_name := new_names.find(entry)) is not None:
                 explanation = explain_renamed(entry.notebook, tool, new_name, at)
             else:
-                removed = explain_removed(entry.notebook, tool, at)
-                explanation = self._explain_dropped(kernel, tool) or removed
+                undeclared = explain_undeclared(entry.notebook, tool, at)
+                explanation = self._explain_dropped(kernel, tool) or undeclared
             if explanation is not None:
                 self._former[kind].remember(name, entry.kernel_id, explanation)
 

@@ -79,16 +79,13 @@ class Arrival:
 
     def __init__(self, start: Callable[[str | None, str], None] | None = None) -> None:
         self._start = start
-        self._end = anyio.Event()
+        self._news = anyio.Event()
+        self.is_over = False
+        """Whether the kernel is linked, or has failed to start."""
         self.failure: StartFailure | None = None
         """Why the kernel could not be started."""
         self.status = ""
         """How far the start has come, as a sentence; empty if unknown."""
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the kernel is linked, or has failed to start."""
-        return self._end.is_set()
 
     def start(self, code: str | None, guest: str) -> None:
         """Start the kernel, unless it is starting.
@@ -101,13 +98,20 @@ class Arrival:
             self._start(code, guest)
 
     async def wait(self) -> None:
-        """Wait until it is over."""
-        await self._end.wait()
+        """Wait until it is over, or its status becomes known."""
+        await self._news.wait()
+
+    def note_status(self, status: str) -> None:
+        """Note how far the start has come."""
+        if not self.status:
+            self._news.set()
+            self._news = anyio.Event()
+        self.status = status
 
     def finish(self, failure: StartFailure | None = None) -> None:
         """End the wait: the kernel is linked, or could not be started."""
-        self.failure = failure
-        self._end.set()
+        self.is_over, self.failure = True, failure
+        self._news.set()
 
 
 class Links:
@@ -262,7 +266,7 @@ class Links:
     def note_status(self, kernel_id: str, status: str) -> None:
         """Note how far the start of a kernel has come, for the calls that wait for it."""
         if (arrival := self._expected.get(kernel_id)) is not None:
-            arrival.status = status
+            arrival.note_status(status)
 
     def note_failure(self, kernel: ExpectedKernel, failure: StartFailure) -> None:
         """Tell the calls that wait for a kernel why it could not be started; later ones try again.
@@ -288,10 +292,14 @@ class Links:
         if (arrival := self._expected.pop(kernel_id, None)) is not None:
             arrival.finish(failure)
 
+    def end_starts(self, failure: StartFailure) -> None:
+        """Tell the calls that wait for kernels why none of them will be there."""
+        for kernel_id in tuple(self._expected):
+            self._note_arrival(kernel_id, failure)
+
     def end_calls(self) -> None:
         """Cancel and answer all open calls and requests, because the bridge is stopping."""
-        for kernel_id in tuple(self._expected):
-            self._note_arrival(kernel_id, StartFailure(_NOT_STARTED, _NOT_STARTED))
+        self.end_starts(StartFailure(_NOT_STARTED, _NOT_STARTED))
         for link in self.open_links:
             link.end_calls(_BRIDGE_ENDED)
             link.requests.end_reads(_NOT_READ)

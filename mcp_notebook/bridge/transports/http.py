@@ -119,6 +119,7 @@ async def serve_http(  # noqa: PLR0913 - each belongs to another part
     stop: anyio.Event,
     connections: Connections,
     publish: Callable[[ASGIApp], ASGIApp] = lambda app: app,
+    is_ready: Callable[[], bool] = lambda: True,
 ) -> None:
     """Serve an application behind the gate until `stop` is set.
 
@@ -130,6 +131,7 @@ async def serve_http(  # noqa: PLR0913 - each belongs to another part
         stop: When set, the endpoint closes.
         connections: Those of the endpoint, and its log of refused requests.
         publish: Adds public pages, which need no token.
+        is_ready: Returns whether the first notebooks have run, for ``/healthz``.
     """
     gate = Gate(
         app,
@@ -139,7 +141,7 @@ async def serve_http(  # noqa: PLR0913 - each belongs to another part
         refusals=connections.refusals,
         on_admission=connections.admit,
     )
-    config = _configure(_answer_health(publish(gate)), settings)
+    config = _configure(_answer_health(publish(gate), is_ready), settings)
     http = _Uvicorn(config, app.end)
 
     async def end() -> None:
@@ -267,7 +269,7 @@ async def _shake_hands(
             connections.refusals.note(address, f"of an unexpected {type(error).__name__}")
 
 
-def _answer_health(app: ASGIApp) -> ASGIApp:
+def _answer_health(app: ASGIApp, is_ready: Callable[[], bool]) -> ASGIApp:
     """Wrap an application in middleware that answers ``/healthz``."""
 
     async def answered_app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -277,7 +279,8 @@ def _answer_health(app: ASGIApp) -> ASGIApp:
             and scope["method"] in _HEALTH_METHODS  # the gate handles other methods
         ):
             headers = {"Cache-Control": "no-store"}
-            await make_text_response("ok", headers=headers)(scope, receive, send)
+            text, status = ("ok", 200) if is_ready() else ("starting", 503)
+            await make_text_response(text, status, headers)(scope, receive, send)
         else:
             await app(scope, receive, send)
 

@@ -290,7 +290,7 @@ def serves(running, verb):
         for message in (
             INITIALIZE,
             {"jsonrpc": "2.0", "method": "notifications/initialized"},
-            {"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
+            {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "pid"}},
         ):
             running.send(json.dumps(message).encode())
         while running.message().get("id") != 1:

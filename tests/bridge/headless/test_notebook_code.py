@@ -65,20 +65,16 @@ def _write(path, *cells, markdown="# The sales of 2024\n\nMore."):
 
 
 def test_a_notebook_that_has_not_run_is_known_by_its_title_and_its_functions(tmp_path):
-    path = _write(
-        tmp_path / "a.ipynb",
-        "%load_ext mcp_notebook",
-        "%%mcp_tool --read-only\n%matplotlib inline\ndef top(n: int):\n    'The best customers.'\n"
-        "def _helper(): ...",
-        "%%mcp_tool plot_region(region: str = 'EU')\nplot(region)",
-        "@mcp_tool(title='x')\nasync def later(): ...",
-        "def other(): ...",
-        "%%mcp_tool\ndef broken(:",
-    )
-    assert read_code(path).summarize() == (
-        "The sales of 2024. Its code declares top (The best customers), plot_region, later."
-    )
-    assert read_code(_write(path, "1", markdown="text")).summarize() == ""
+    cell = "%%mcp_tool\ndef top(n: int):\n    'The best customers.'\ndef later(): ..."
+    code = read_code(_write(tmp_path / "a.ipynb", "%load_ext mcp_notebook", cell))
+    assert code.title == "The sales of 2024"
+    assert code.summarize() == "Its code declares top (The best customers), later."
+    assert read_code(_write(tmp_path / "a.ipynb", "1", markdown="text")).summarize() == ""
+
+
+@pytest.mark.parametrize("heading", ["# Setup", "## 1. Imports", "# Table of contents:", "text"])
+def test_the_heading_of_a_section_is_no_title(tmp_path, heading):
+    assert read_code(_write(tmp_path / "a.ipynb", "1", markdown=heading)).title == ""
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,12 @@ def _wait_for_list(running):
     return [tool["name"] for tool in message["result"]["tools"] if tool["name"] != READ_RESOURCE]
 
 
+def _run_once(running):
+    _request(running, "tools/call", {"name": "one"})
+    while running.message().get("id") != "tools/call":
+        pass
+
+
 @contextmanager
 def _client(home, path, **env):
     with bridge(home, "stdio", str(path), env=env, stdin=-1) as running:
@@ -57,8 +63,7 @@ def test_tools_are_listed_while_their_kernel_starts_and_a_call_waits_and_says_so
     path = _write(home / "sums.ipynb", WAIT, "%load_ext mcp_notebook", TOOL)
     (home / "go").touch()
     with _client(home, path) as running:
-        _request(running, "tools/list")
-        assert _wait_for_list(running) == ["one"]
+        _run_once(running)
     (home / "go").unlink()
     with _client(home, path) as running:
         _request(running, "tools/list")
@@ -84,8 +89,7 @@ def test_an_offer_that_the_kernel_does_not_keep_is_corrected(home):
     (home / "go").touch()
     (home / "more").touch()
     with _client(home, path) as running:
-        _request(running, "tools/list")
-        assert _wait_for_list(running) == ["one", "two"]
+        _run_once(running)
     (home / "more").unlink()
     (home / "go").unlink()
     with _client(home, path) as running:
@@ -103,16 +107,25 @@ def test_an_offer_that_the_kernel_does_not_keep_is_corrected(home):
 
 
 @pytest.mark.slow
-def test_after_the_code_has_changed_the_first_list_waits_for_the_kernel(home):
+def test_after_the_code_has_changed_the_first_list_is_that_of_its_source(home):
     path = _write(home / "sums.ipynb", WAIT, "%load_ext mcp_notebook", TOOL)
     (home / "go").touch()
     with _client(home, path) as running:
-        _request(running, "tools/list")
-        assert _wait_for_list(running) == ["one"]
+        _run_once(running)
+    (home / "go").unlink()
     _write(path, WAIT, "%load_ext mcp_notebook", TOOL.replace("one", "other"))
     with _client(home, path) as running:
         _request(running, "tools/list")
         assert _wait_for_list(running) == ["other"]
+
+
+@pytest.mark.slow
+def test_where_the_source_tells_nothing_the_first_list_waits_for_the_kernel(home):
+    cell = "get_ipython().run_cell_magic('mcp_tool', '', 'def one() -> int:\\n    return 1')"
+    path = _write(home / "sums.ipynb", "%load_ext mcp_notebook", cell)
+    with _client(home, path) as running:
+        _request(running, "tools/list")
+        assert _wait_for_list(running) == ["one"]
 
 
 def test_an_offer_is_of_one_notebook_and_its_code_and_only_the_user_can_read_it(tmp_path):

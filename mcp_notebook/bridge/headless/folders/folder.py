@@ -257,7 +257,7 @@ class NotebookFolders:
         if unknown:
             lines.append(
                 f"{count(unknown, 'notebook has', 'notebooks have')} never run, so clients see "
-                "`run_notebook` in place of the tools."
+                "`run_notebook`, and the tools that the source declares."
             )
         if self.skipped:
             left_out = count(len(self.skipped), "file or folder is", "files and folders are")

@@ -59,7 +59,11 @@ def make_name(
 
 
 def _cut(parts: Sequence[str]) -> str:
-    """Return the last parts of a path, as many as there is room for."""
+    """Return the last parts of a path, as many as there is room for, or the first words of one."""
     room = MAX_NOTEBOOK - 1 - _HASH
-    names = (make_label(SEPARATOR.join(parts[start:])) for start in range(len(parts)))
-    return next((name for name in names if len(name) <= room), make_label(parts[-1])[:room])
+    labels = (make_label(SEPARATOR.join(parts[start:])) for start in range(len(parts)))
+    names = [re.sub("_[_-]*_", "_", label) for label in labels]
+    short = names[-1][:room]
+    if names[-1][room : room + 1].isalnum():  # a word is cut
+        short = short.rpartition("_")[0] or short
+    return next((name for name in names if len(name) <= room), short)

@@ -33,10 +33,23 @@ async def test_what_notebooks_last_offered_is_listed_and_others_with_how_they_ar
     write_notebook(folder / "reports" / "new.ipynb", LOAD, PID, title="# What is new")
     offer(tmp_path, known, "top", "total")
     async with served_folder(folder, tmp_path) as here:
-        assert here.list_names() == ["top", "total"]
-        said = "What is new. Its code declares pid (The kernel's process), suicide (Kills the"
-        assert _note_new_names(here) == {"reports--new": f"{said} process)."}
+        assert here.list_names() == ["top", "total", "pid", "suicide"]
+        assert here.catalog.find("suicide").tool.description == (
+            "The first call runs the notebook 'reports/new.ipynb'. "
+            'Its source says: "Kills the process."'
+        )
+        assert _note_new_names(here) == {"reports--new": "What is new."}
         assert len(here.links) == 0
+
+
+async def test_if_a_person_is_asked_first_no_call_of_a_tool_runs_what_has_never_run(
+    folder, tmp_path
+):
+    write_notebook(folder / "sub" / "new.ipynb", LOAD, PID, "%mcp_tool print", title="# 1. Set-up")
+    async with served_folder(folder, tmp_path, confirm_destructive=True) as here:
+        assert here.list_names() == []
+        said = "sub/new.ipynb. Its code declares pid (The kernel's process), suicide (Kills the"
+        assert _note_new_names(here) == {"sub--new": f"{said} process)."}
 
 
 async def test_the_code_of_what_is_listed_may_have_changed_since(folder, tmp_path):
@@ -44,10 +57,9 @@ async def test_the_code_of_what_is_listed_may_have_changed_since(folder, tmp_pat
     offer(tmp_path, path, "top")
     write_notebook(path, LOAD, PID.replace("pid", "process"), title="# Sales")
     async with served_folder(folder, tmp_path) as here:
-        assert here.list_names() == ["top"]
+        assert here.list_names() == ["top", "process", "suicide"]
         (said,) = _note_new_names(here).values()
-        assert said.startswith("Sales. Its code declares process (")
-        assert said.endswith("Its code has changed since it last ran.")
+        assert said == "Sales. Its code has changed since it last ran."
 
 
 async def test_tools_of_the_same_name_are_told_apart(folder, tmp_path):

@@ -46,6 +46,8 @@ def test_a_plain_path_is_the_name(path, name):
         ("projects/2024/q1/sales.ipynb", "q1--sales"),
         (f"{'x' * 40}.ipynb", "x" * 13),
         ("Sales report.ipynb", "Sales_report"),
+        ("Part 1/02 - Train a model.ipynb", "02_Train_a"),
+        ("part_1/lesson_02_training.ipynb", "lesson_02"),
         ("Umsätze.ipynb", "Umsatze"),
         ("売上.ipynb", "notebook"),
         ("sales.private.ipynb", "sales_private"),
