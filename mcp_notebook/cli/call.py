@@ -53,7 +53,7 @@ app = typer.Typer(add_completion=False)
     cls=Command,
     context_settings=TAKES_WORDS,
     epilog=format_examples(
-        "mcp-notebook call monthly_rain --arg year=2015 --notebook notebooks/weather.ipynb",
+        "mcp-notebook call monthly_rain year=2015 --notebook notebooks/weather.ipynb",
         'mcp-notebook call rainy_days --json \'{"kind": "snow", "count": 3}\' '
         "--notebook notebooks/weather.ipynb",
     ),
@@ -67,7 +67,7 @@ def call(  # noqa: PLR0913 - one for each option
     *,
     arg: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="An argument. Repeat the option for more."),
+        typer.Option(metavar="NAME=VALUE", help="An argument; `NAME=VALUE` alone is the same."),
     ] = None,
     json_: Annotated[
         str | None, typer.Option("--json", metavar="OBJECT", help="All arguments as a JSON object.")
@@ -79,15 +79,17 @@ def call(  # noqa: PLR0913 - one for each option
     ] = None,
 ) -> None:
     """Call a tool and print its result."""
-    if context.args:
-        context.fail(_explain_extra_argument(context.args[0]))
+    for word in context.args:
+        if "=" not in word or word.startswith(("{", "=")):
+            context.fail(_explain_extra_argument(word))
+    arg = [*(arg or ()), *context.args]
     if arg and json_ is not None:
-        context.fail("Give the arguments with either --arg or --json, not both.")
+        context.fail("Give the arguments either as NAME=VALUE or with --json, not both.")
     settings = Settings.from_environment()
     request = ToolCall(
         tool=tool,
         arguments={} if json_ is None else _parse_json_object(json_),
-        texts=[_parse_argument(context, text) for text in arg or ()],
+        texts=[_parse_argument(context, text) for text in arg],
         notebook=notebook,
         is_confirmed=yes,
         save=save,
@@ -121,11 +123,11 @@ def _parse_argument(context: typer.Context, text: str) -> tuple[str, str]:
 
 
 def _explain_extra_argument(word: str) -> str:
-    if "=" not in word and word.endswith(".ipynb"):
+    if word.endswith(".ipynb"):
         return explain_extra_notebook(word)
     if word.startswith("{"):
         return f"Write all arguments as one object: `--json {shlex.quote(word)}`."
-    return f"Write arguments as `--arg {shlex.quote(word if '=' in word else f'NAME={word}')}`."
+    return f"Write arguments as `NAME=VALUE`, here `{shlex.quote('NAME=' + word.lstrip('='))}`."
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -111,8 +111,8 @@ def test_wrong_usage_ends_with_2_and_a_sentence(arguments):
     [
         (["list", "w.ipynb"], "Name the notebook with `--notebook w.ipynb`."),
         (["call", "add", "my w.ipynb"], "Name the notebook with `--notebook 'my w.ipynb'`."),
-        (["call", "add", "year=2015"], "Write arguments as `--arg year=2015`."),
-        (["call", "add", "2015"], "Write arguments as `--arg NAME=2015`."),
+        (["call", "add", "2015"], "Write arguments as `NAME=VALUE`, here `NAME=2015`."),
+        (["call", "add", "=2015"], "Write arguments as `NAME=VALUE`, here `NAME=2015`."),
         (["call", "add", '{"n": 1}'], "all arguments as one object: `--json '{\"n\": 1}'`."),
         (
             ["call", "add", "--arg", "year"],
@@ -125,8 +125,10 @@ def test_wrong_usage_ends_with_2_and_a_sentence(arguments):
         (["call"], "Missing argument 'TOOL'"),
         (["lst"], "No such command 'lst'. Did you mean 'list'?"),
         (["a.ipynb"], "To serve this notebook, write `mcp-notebook serve a.ipynb`."),
+        (["status"], "No such command 'status'. `mcp-notebook list` shows the tools"),
+        (["log"], "No such command 'log'. `mcp-notebook audit` shows who called what."),
         (["help"], "No such command 'help'. Write `mcp-notebook --help`."),
-        (["status"], "The commands are demo, stdio, serve, list, call, stop, "),
+        (["state"], "The commands are demo, stdio, serve, list, call, stop, "),
         (["token", "drop"], "The commands are add, list, remove, rotate."),
     ],
 )
@@ -201,7 +203,7 @@ def test_a_shell_completes_verbs(home):
 @pytest.mark.smoke
 def test_a_live_notebooks_tool_is_listed_and_called(sales):
     assert "add\tsales\ta, b=2\tAdd." in _run(sales.home, "list").stdout
-    done = _run(sales.home, "call", "add", "--arg", "a=40")
+    done = _run(sales.home, "call", "add", "a=40")
     assert (done.returncode, done.stdout, done.stderr) == (0, "42\n", "")
 
 
