@@ -44,7 +44,7 @@ export interface IAsked {
 export interface IPast {
   tools: ITool[];
   calls: IEndedCall[];
-  /** When the restart was seen, in seconds; 0 until then: the extension may have been unloaded. */
+  /** When the restart was seen, in seconds. */
   restarted: number;
 }
 
@@ -92,18 +92,17 @@ export class PanelStore {
 
   /** What was known of the notebook in front before its kernel was restarted, if it was. */
   get past(): IPast | undefined {
-    const past = this._past.get(this.front?.kernel ?? '');
-    return past?.restarted ? past : undefined;
+    return this._past.get(this.front?.kernel ?? '');
   }
 
   /** Return when a program was last seen in any notebook, in seconds; 0 if never. */
   findLastSeen(program: string): number {
-    const times = [...this.notebooks.values()]
-      .flatMap(notebook => notebook.ended_calls ?? [])
-      .map((call): [string, number] => [call.client, call.came]);
-    return [...this._seen, ...times]
-      .filter(([name]) => name.startsWith(program))
-      .reduce((last, [, time]) => Math.max(last, time), 0);
+    const times = [...this._seen];
+    for (const { clients, ended_calls } of this.notebooks.values()) {
+      ended_calls?.forEach(call => times.push([call.client, call.came]));
+      clients?.forEach(client => times.push([client.name, Date.now() / 1000]));
+    }
+    return Math.max(0, ...times.map(([name, time]) => (name.startsWith(program) ? time : 0)));
   }
 
   /** The open questions of all notebooks, oldest first. */
@@ -185,32 +184,29 @@ export class PanelStore {
     } else {
       const known = seen.has(change.kernel) ? this.notebooks.get(change.kernel) : undefined;
       seen.add(change.kernel);
-      const notebook = merge(known, change.changes);
-      this.notebooks.set(change.kernel, notebook);
-      for (const client of [...(known?.clients ?? []), ...(notebook.clients ?? [])]) {
-        this._seen.set(client.name, Date.now() / 1000);
-      }
+      known?.clients?.forEach(client => this._seen.set(client.name, Date.now() / 1000));
+      this.notebooks.set(change.kernel, merge(known, change.changes));
     }
     this._changed.emit();
   }
 
-  /** Keep what a kernel's process has told, which is gone. */
+  /** Keep what a kernel has told; if it is not restarted, the extension was unloaded. */
   private _keepPast(kernel: string): void {
     const { tools, ended_calls: calls } = this.notebooks.get(kernel) ?? {};
     if (tools && calls && tools.length + calls.length > 0) {
-      this._past.set(kernel, { tools, calls, restarted: 0 });
+      this._gone.set(kernel, { tools, calls });
       if (Date.now() - (this._starts.get(kernel) ?? 0) < RESTART) {
         this._noteStart(kernel);
       }
     }
   }
 
-  /** Note that a kernel is starting: what it told before was before a restart. */
   private _noteStart(kernel: string): void {
     this._starts.set(kernel, Date.now());
-    const past = this._past.get(kernel);
-    if (past) {
-      past.restarted ||= Date.now() / 1000;
+    const gone = this._gone.get(kernel);
+    if (gone) {
+      this._past.set(kernel, { ...gone, restarted: Date.now() / 1000 });
+      this._gone.delete(kernel);
     }
   }
 
@@ -240,6 +236,8 @@ export class PanelStore {
 
   private _changed = new Signal<this, void>(this);
   private _shown = new Signal<this, string>(this);
+  /** What kernels told until they or the extension went, by their ids. */
+  private _gone = new Map<string, Omit<IPast, 'restarted'>>();
   private _past = new Map<string, IPast>();
   /** When kernels were last seen to start, by their ids. */
   private _starts = new Map<string, number>();

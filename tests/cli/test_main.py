@@ -90,11 +90,10 @@ def test_without_a_verb_help_is_shown(home):
         ["no-such-verb"],
         ["list", "--no-such-option"],
         ["call"],
-        ["call", "add", "--arg", "a"],
-        ["call", "add", "--arg", "=1"],
+        ["call", "add", "a"],
         ["call", "add", "--json", "{"],
         ["call", "add", "--json", "[1]"],
-        ["call", "add", "--json", "{}", "--arg", "a=1"],
+        ["call", "add", "a=1", "--json", "{}"],
         ["serve", "--background", "a.ipynb"],
     ],
     ids=" ".join,
@@ -114,11 +113,6 @@ def test_wrong_usage_ends_with_2_and_a_sentence(arguments):
         (["call", "add", "2015"], "Write arguments as `NAME=VALUE`, here `NAME=2015`."),
         (["call", "add", "=2015"], "Write arguments as `NAME=VALUE`, here `NAME=2015`."),
         (["call", "add", '{"n": 1}'], "all arguments as one object: `--json '{\"n\": 1}'`."),
-        (
-            ["call", "add", "--arg", "year"],
-            "`--arg year` has no value. Write `--arg year=VALUE`.",
-        ),
-        (["call", "add", "--arg", "=1"], "`--arg =1` has no name. Write `--arg NAME=1`."),
         (["call", "add", "--json", "{"], "Invalid value for '--json': '{' is not JSON: "),
         (["call", "add", "--json", "[1]"], "Invalid value for '--json': '[1]' is not a JSON"),
         (["serve", "--watch"], "--watch needs a notebook"),
@@ -211,7 +205,7 @@ def test_an_open_notebook_is_named_as_the_list_shows_it(sales):
     done = _run(sales.home, "list", "--notebook", "sales")
     assert "add\tsales" in done.stdout
     assert done.stderr == ""
-    done = _run(sales.home, "call", "add", "--arg", "a=1", "--notebook", "sales.ipynb", cwd="/")
+    done = _run(sales.home, "call", "add", "a=1", "--notebook", "sales.ipynb", cwd="/")
     assert (done.returncode, done.stdout, done.stderr) == (0, "3\n", "")
 
 

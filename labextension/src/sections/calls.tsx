@@ -175,16 +175,11 @@ function Details(props: ISectionProps & { call: IEndedCall }): JSX.Element {
 async function copyPicture(url: string, text: string): Promise<void> {
   const encode = async () => {
     const bitmap = await createImageBitmap(await (await fetch(url)).blob());
-    const canvas = document.createElement('canvas');
-    [canvas.width, canvas.height] = [bitmap.width, bitmap.height];
+    const canvas = new OffscreenCanvas(bitmap.width, bitmap.height);
     canvas.getContext('2d')?.drawImage(bitmap, 0, 0);
-    return new Promise<Blob>((done, fail) =>
-      canvas.toBlob(blob => (blob ? done(blob) : fail(new Error())), 'image/png')
-    );
+    return canvas.convertToBlob();
   };
-  const data: { [type: string]: Promise<Blob> } = { 'image/png': encode() };
-  if (text) {
-    data['text/plain'] = Promise.resolve(new Blob([text], { type: 'text/plain' }));
-  }
-  await navigator.clipboard.write([new ClipboardItem(data)]);
+  const words: Record<string, Blob> = text ? { 'text/plain': new Blob([text], { type: 'text/plain' }) } : {};
+  // The promise comes with the click: later, Safari would not take a picture any more.
+  await navigator.clipboard.write([new ClipboardItem({ 'image/png': encode(), ...words })]);
 }

@@ -68,9 +68,9 @@ class LoggedCall(Struct, frozen=True, kw_only=True):
     """Whether it was refused or stopped before the tool's function started."""
     task_id: str | None = None
     """The id of its task; None if its client waits for the call itself."""
-    queue_seconds: float
+    queue_seconds: float = 0.0
     """How long it waited for its turn."""
-    run_seconds: float
+    run_seconds: float = 0.0
     """How long it ran, or has been running."""
     size: int = 0
     """Bytes and characters of the result's content."""
@@ -240,8 +240,6 @@ class CallLog:
                 arguments=arguments,
                 state=CallState.FAILED,
                 never_ran=True,
-                queue_seconds=0.0,
-                run_seconds=0.0,
                 error=error,
             )
             self._keep(entry)
