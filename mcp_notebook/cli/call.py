@@ -108,17 +108,14 @@ def _parse_json_object(text: str) -> dict[str, Any]:
 
 def _parse_argument(context: typer.Context, text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
-    if not (name and equals) or name.startswith("{"):
-        context.fail(_explain_word(text))
-    return name, value
-
-
-def _explain_word(word: str) -> str:
-    if word.endswith(".ipynb"):
-        return explain_extra_notebook(word)
-    if word.startswith("{"):
-        return f"Write all arguments as one object: `--json {shlex.quote(word)}`."
-    return f"Write arguments as `NAME=VALUE`, here `{shlex.quote('NAME=' + word.lstrip('='))}`."
+    if name and equals and not name.startswith("{"):
+        return name, value
+    if text.endswith(".ipynb"):
+        context.fail(explain_extra_notebook(text))
+    if text.startswith("{"):
+        context.fail(f"Write all arguments as one object: `--json {shlex.quote(text)}`.")
+    word = shlex.quote(f"NAME={text.lstrip('=')}")
+    return context.fail(f"Write arguments as `NAME=VALUE`, here `{word}`.")
 
 
 @dataclass(frozen=True, kw_only=True)
