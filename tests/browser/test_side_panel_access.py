@@ -16,7 +16,10 @@ from side_panel import SidePanel, find_wide, open_panel
 pytestmark = pytest.mark.browser
 CATALOGUE = Path(__file__).parents[2] / "labextension" / "mcp_notebook.pot"
 HIGH_CONTRAST = "JupyterLab Dark High Contrast"
-DATA = ".jp-mcp-name, .jp-mcp-origin, .jp-mcp-outcome, code, pre, .jp-mcp-main"
+DATA = (
+    ".jp-mcp-name, .jp-mcp-origin, .jp-mcp-outcome, code, pre, .jp-mcp-main, "
+    ".jp-mcp-link.jp-mcp-row"
+)
 """What is not the panel's own text."""
 
 
