@@ -41,6 +41,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "mcp-notebook"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(HERE / "_static" / "search_scorer.js")
 html_show_sourcelink = False
 html_show_sphinx = False
 html_theme_options = {

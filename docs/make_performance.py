@@ -66,8 +66,8 @@ def alt_text(grown: Growth) -> str:
     """Say what a plot shows."""
     ends = []
     for line in grown.lines:
-        (x0, y0), *_, (x1, y1) = grown.points(line)
-        ends.append(f"{line.replace('`', '')}: {y0:.3g} ms at {x0:,} and {y1:.3g} ms at {x1:,}")
+        (_, first), *_, (_, last) = grown.points(line)
+        ends.append(f"{line.replace('`', '')}: {first:.3g} to {last:.3g} ms")
     return f"{grown.title}. {'; '.join(ends)}"
 
 

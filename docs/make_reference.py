@@ -330,7 +330,7 @@ def clients_page() -> str:
         "notebook and compare these tables with what its model is shown; only the model is "
         "simulated. [`mcp-notebook install`](../connect-a-client.md) sets up those that it knows.",
         "## Assistants",
-        format_table(["", *assistants], [["Version", *versions], *rows]),
+        *_format_seen(["", *assistants], [["Version", *versions]], rows),
         "- *as text*: the model reads the error, but it is not marked as one.\n"
         "- *on screen*: only with a screen, which the test has not.\n"
         "- *texts only*: the parameters of the prompt have to be `str`.\n"
@@ -359,13 +359,13 @@ def _framework_parts() -> list[str]:
     packages = [framework["packages"][0].partition("==") for framework in frameworks.values()]
     return [
         "## Frameworks",
-        format_table(
+        *_format_seen(
             ["", *frameworks],
             [
                 ["Package", *(f"`{name.partition('[')[0]}`" for name, _, _ in packages)],
                 ["Version", *(version for _, _, version in packages)],
-                *rows,
             ],
+            rows,
         ),
         (
             "- *as base64*: the picture is some ten thousand characters of text for the model. Let "
@@ -381,12 +381,22 @@ def _framework_parts() -> list[str]:
         ),
         "### Prompts, resources and skills",
         "Nothing gives these to a model by itself: your program gets a prompt or reads a resource.",
-        _format_kinds(frameworks),
+        *_format_kinds(frameworks),
         "- *fails*: `get_prompt` raises an error if a message is not text.",
     ]
 
 
-def _format_kinds(frameworks: Mapping[str, Any]) -> str:
+def _format_seen(
+    head: Sequence[str], first: Sequence[Sequence[str]], rows: Sequence[Sequence[str]]
+) -> list[str]:
+    """Return a table of what the tests have seen, and a sentence on what all programs do."""
+    differing = [row for row in rows if set(row[1:]) != {"yes"}]
+    same = [row[0] for row in rows if row not in differing]
+    sentence = "; ".join(text[0].lower() + text[1:] for text in same)
+    return [format_table(head, [*first, *differing]), f"Each of them {sentence}."]
+
+
+def _format_kinds(frameworks: Mapping[str, Any]) -> list[str]:
     """Return the table of what clients of frameworks do with prompts, resources and skills."""
     kinds = tomllib.loads((FRAMEWORKS / "kinds.toml").read_text("utf-8"))
     packages = [
@@ -398,7 +408,7 @@ def _format_kinds(frameworks: Mapping[str, Any]) -> str:
         for row, text in kinds["rows"].items()
     ]
     versions = [version for _, _, version in packages]
-    return format_table(["", *kinds["seen"]], [["Version", *versions], *rows])
+    return _format_seen(["", *kinds["seen"]], [["Version", *versions]], rows)
 
 
 PAGES = {

@@ -164,6 +164,7 @@ class UnknownTool(CallError):
     def __init__(self, name: str, names: tuple[str, ...] = (), kind: str = "tool") -> None:
         self.name = name
         self.names = names
+        self.kind = kind
         first = names[:20]
         close = suggest(name, first)
         meant = f"Did you mean {close!r}? " if close else ""

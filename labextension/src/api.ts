@@ -105,6 +105,8 @@ export interface IFoundClient {
   /** Its entry for mcp-notebook: that of this server, another, none, or the user has to add it. */
   state: 'connected' | 'other' | 'none' | 'paste';
   problem: string;
+  /** The name by which it introduces itself to servers; empty if that is not known. */
+  program: string;
   file: string;
   text: string;
   steps: string[];

@@ -29,10 +29,10 @@ export function formatClock(seconds: number): string {
 }
 
 /** Return a time of day as `%mcp log` does, with the date if it was another day. */
-export function formatTime(seconds: number): string {
+export function formatTime(seconds: number, timeStyle: 'medium' | 'short' = 'medium'): string {
   const date = new Date(seconds * 1000);
   const isToday = date.toDateString() === new Date().toDateString();
-  const time = date.toLocaleTimeString(undefined, { timeStyle: 'medium', hourCycle: 'h23' });
+  const time = date.toLocaleTimeString(undefined, { timeStyle, hourCycle: 'h23' });
   return isToday ? time : `${date.toLocaleDateString()} ${time}`;
 }
 

@@ -103,6 +103,14 @@ export function makeActions(
         void loadExtension(panel);
       }
     },
+    runDownTo: ids => {
+      const panel = tracker?.currentWidget;
+      if (panel) {
+        const cells = panel.content.widgets;
+        const last = Math.max(...ids.map(id => cells.findIndex(cell => cell.model.id === id)));
+        void loadExtension(panel, ...cells.slice(0, last + 1));
+      }
+    },
     openNotebook: kernel => {
       for (const session of app.serviceManager.sessions.running()) {
         const isNotebook = session.type === 'notebook' && session.kernel?.id === kernel;
@@ -135,11 +143,11 @@ export const LOAD = '%load_ext mcp_notebook';
 const LOADS = /^[ \t]*%(load|reload)_ext[ \t]+mcp_notebook\b/m;
 
 /**
- * Run the cell that loads mcp_notebook, and then another one.
+ * Run the cell that loads mcp_notebook, and then others.
  *
  * If the notebook has no such cell, it becomes the first one.
  */
-export async function loadExtension(panel: NotebookPanel, then?: Cell): Promise<void> {
+export async function loadExtension(panel: NotebookPanel, ...then: Cell[]): Promise<void> {
   const notebook = panel.content;
   const find = () =>
     notebook.widgets.find(
@@ -148,6 +156,7 @@ export async function loadExtension(panel: NotebookPanel, then?: Cell): Promise<
   if (!find()) {
     notebook.model?.sharedModel.insertCell(0, { cell_type: 'code', source: LOAD, metadata: {} });
   }
-  const cells = [find(), then].filter((cell): cell is Cell => cell !== undefined);
+  const loads = find();
+  const cells = loads && !then.includes(loads) ? [loads, ...then] : then;
   await NotebookActions.runCells(notebook, cells, panel.sessionContext);
 }

@@ -17,6 +17,8 @@ export interface INotebookActions {
   insertRecordedCell(kernel: string, cell: IRecordedCell): boolean;
   /** Run the cell that loads mcp_notebook; insert it if there is none. */
   load(): void;
+  /** Run cells of the notebook in front and all above them, which they may need. */
+  runDownTo(ids: string[]): void;
   /** Bring the notebook of a kernel to the front. */
   openNotebook(kernel: string): void;
 }

@@ -8,17 +8,20 @@ import { ICommandPalette, Notification } from '@jupyterlab/apputils';
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator, TranslationBundle, nullTranslator } from '@jupyterlab/translation';
+import { ToolbarButton } from '@jupyterlab/ui-components';
 
 import { addCellLines } from './cells';
 import { followFront, makeActions } from './front';
 import { IPanelContext } from './hooks';
-import { SidePanel } from './panel';
+import { SidePanel, panelIcon } from './panel';
 import { StatusItem } from './status';
 import { PanelStore } from './store';
 
 const OPEN = 'mcp-notebook:open-panel';
 const STOP = 'mcp-notebook:stop-calls';
 const DENY = 'mcp-notebook:deny-calls';
+/** The application whose sidebars have no icons. */
+const NOTEBOOK = 'Jupyter Notebook';
 /** Among the widgets of the right sidebar: after the property inspector and the debugger. */
 const RANK = 600;
 
@@ -62,6 +65,9 @@ const plugin: JupyterFrontEndPlugin<void> = {
       }
     });
     if (tracker) {
+      if (app.name === NOTEBOOK) {
+        addToolbarButton(app, trans);
+      }
       addCellLines(tracker, store, trans, () => void app.commands.execute(OPEN));
       openForNotebooks(app, tracker, open);
     }
@@ -105,6 +111,21 @@ function addCommands(
   store.changed.connect(() => {
     app.commands.notifyCommandChanged(STOP);
     app.commands.notifyCommandChanged(DENY);
+  });
+}
+
+/** Put a button that opens the panel into the toolbars of notebooks. */
+function addToolbarButton(app: JupyterFrontEnd, trans: TranslationBundle): void {
+  app.docRegistry.addWidgetExtension('Notebook', {
+    createNew: (panel: NotebookPanel) => {
+      const button = new ToolbarButton({
+        icon: panelIcon,
+        tooltip: trans.__('Show the tools of the notebook'),
+        onClick: () => void app.commands.execute(OPEN)
+      });
+      panel.toolbar.insertBefore('spacer', 'mcp-notebook', button);
+      return button;
+    }
   });
 }
 

@@ -8,6 +8,7 @@ import { ClientsSection } from './sections/clients';
 import { ConnectSection } from './sections/connect';
 import { ConnectionSection, KernelState } from './sections/kernel';
 import { NotebooksSection } from './sections/notebooks';
+import { EarlierCalls, RestartNotice } from './sections/restart';
 import { QuestionsSection } from './sections/questions';
 import { RunningSection } from './sections/running';
 import { ToolsSection } from './sections/tools';
@@ -55,8 +56,14 @@ function Panel(context: IPanelContext): JSX.Element {
     spoken.push(trans._n('%1 running call', '%1 running calls', running));
   }
   return (
-    <div className="jp-mcp-content" role="region" aria-label={trans.__('Tools of the notebook')}>
+    <div
+      className="jp-mcp-content"
+      role="region"
+      tabIndex={-1}
+      aria-label={trans.__('Tools of the notebook')}
+    >
       <KernelState {...context} notebook={notebook} />
+      <RestartNotice {...context} />
       {/* Read out when it changes. */}
       <div className="jp-mcp-spoken" role="status" aria-live="polite">
         {spoken.join(' ')}
@@ -67,13 +74,15 @@ function Panel(context: IPanelContext): JSX.Element {
       <div className="jp-mcp-note" role="status" aria-live="polite">
         {store.note}
       </div>
-      {notebook && store.front && !notebook.trouble && (
+      {notebook && store.front && !notebook.trouble ? (
         <Sections
           {...context}
           key={`${store.front.kernel} ${notebook.kernel}`}
           notebook={notebook}
           kernel={store.front.kernel}
         />
+      ) : (
+        <EarlierCalls {...context} />
       )}
       <NotebooksSection {...context} />
     </div>
@@ -87,6 +96,7 @@ function Sections(props: ISectionProps): JSX.Element {
       <RunningSection {...props} />
       <ToolsSection {...props} />
       <CallsSection {...props} />
+      <EarlierCalls {...props} />
       <ClientsSection {...props} />
       <ConnectionSection {...props} />
     </>

@@ -5,9 +5,11 @@ import {
   Action,
   Change,
   Changes,
+  IEndedCall,
   INotebookState,
   IQuestion,
   IServer,
+  ITool,
   act,
   hasServerExtension,
   openChanges
@@ -16,6 +18,8 @@ import {
 /** Milliseconds until a lost stream is opened again, at first and at most. */
 const RETRY = 500;
 const LONGEST_RETRY = 30_000;
+/** Milliseconds between the start of a kernel and the news that its last process is gone. */
+const RESTART = 30_000;
 /** Milliseconds until a lost stream is shown as lost: most are open again before. */
 const NOTICE = 1000;
 
@@ -34,6 +38,14 @@ export interface IFront {
 export interface IAsked {
   kernel: string;
   question: IQuestion;
+}
+
+/** What a kernel's process had told before it was restarted. */
+export interface IPast {
+  tools: ITool[];
+  calls: IEndedCall[];
+  /** When the restart was seen, in seconds. */
+  restarted: number;
 }
 
 /** Return what is known of a notebook after a change. */
@@ -78,6 +90,21 @@ export class PanelStore {
     return this.front ? this.notebooks.get(this.front.kernel) : undefined;
   }
 
+  /** What was known of the notebook in front before its kernel was restarted, if it was. */
+  get past(): IPast | undefined {
+    return this._past.get(this.front?.kernel ?? '');
+  }
+
+  /** Return when a program was last seen in any notebook, in seconds; 0 if never. */
+  findLastSeen(program: string): number {
+    const times = [...this._seen];
+    for (const { clients, ended_calls } of this.notebooks.values()) {
+      ended_calls?.forEach(call => times.push([call.client, call.came]));
+      clients?.forEach(client => times.push([client.name, Date.now() / 1000]));
+    }
+    return Math.max(0, ...times.map(([name, time]) => (name.startsWith(program) ? time : 0)));
+  }
+
   /** The open questions of all notebooks, oldest first. */
   get questions(): IAsked[] {
     const asked: IAsked[] = [];
@@ -93,6 +120,9 @@ export class PanelStore {
         this.note = '';
       }
       this.front = front;
+      if (front && /start/.test(front.status)) {
+        this._noteStart(front.kernel);
+      }
       this._changed.emit();
     }
   }
@@ -146,6 +176,7 @@ export class PanelStore {
       this._shown.emit(change.kernel);
       return;
     } else if (change.changes === null) {
+      this._keepPast(change.kernel);
       this.notebooks.delete(change.kernel);
       if (change.kernel === this.front?.kernel) {
         this.note = '';
@@ -153,9 +184,30 @@ export class PanelStore {
     } else {
       const known = seen.has(change.kernel) ? this.notebooks.get(change.kernel) : undefined;
       seen.add(change.kernel);
+      known?.clients?.forEach(client => this._seen.set(client.name, Date.now() / 1000));
       this.notebooks.set(change.kernel, merge(known, change.changes));
     }
     this._changed.emit();
+  }
+
+  /** Keep what a kernel has told; if it is not restarted, the extension was unloaded. */
+  private _keepPast(kernel: string): void {
+    const { tools, ended_calls: calls } = this.notebooks.get(kernel) ?? {};
+    if (tools && calls && tools.length + calls.length > 0) {
+      this._gone.set(kernel, { tools, calls });
+      if (Date.now() - (this._starts.get(kernel) ?? 0) < RESTART) {
+        this._noteStart(kernel);
+      }
+    }
+  }
+
+  private _noteStart(kernel: string): void {
+    this._starts.set(kernel, Date.now());
+    const gone = this._gone.get(kernel);
+    if (gone) {
+      this._past.set(kernel, { ...gone, restarted: Date.now() / 1000 });
+      this._gone.delete(kernel);
+    }
   }
 
   private _lose(): void {
@@ -184,6 +236,13 @@ export class PanelStore {
 
   private _changed = new Signal<this, void>(this);
   private _shown = new Signal<this, string>(this);
+  /** What kernels told until they or the extension went, by their ids. */
+  private _gone = new Map<string, Omit<IPast, 'restarted'>>();
+  private _past = new Map<string, IPast>();
+  /** When kernels were last seen to start, by their ids. */
+  private _starts = new Map<string, number>();
+  /** When programs were last seen to be connected, in seconds. */
+  private _seen = new Map<string, number>();
   private _retry = RETRY;
   /** Opens the stream again. */
   private _timer = 0;

@@ -19,7 +19,6 @@ from mcp_notebook._version import __version__
 from mcp_notebook.cli.help import Command, format_examples
 from mcp_notebook.cli.options import (
     NO_TOOLS,
-    TAKES_WORDS,
     Notebook,
     explain_extra_notebook,
 )
@@ -51,9 +50,8 @@ app = typer.Typer(add_completion=False)
 
 @app.command(
     cls=Command,
-    context_settings=TAKES_WORDS,
     epilog=format_examples(
-        "mcp-notebook call monthly_rain --arg year=2015 --notebook notebooks/weather.ipynb",
+        "mcp-notebook call monthly_rain year=2015 --notebook notebooks/weather.ipynb",
         'mcp-notebook call rainy_days --json \'{"kind": "snow", "count": 3}\' '
         "--notebook notebooks/weather.ipynb",
     ),
@@ -64,11 +62,11 @@ def call(  # noqa: PLR0913 - one for each option
         str,
         typer.Argument(metavar="TOOL", help="The tool's name, as `mcp-notebook list` shows it."),
     ],
-    *,
-    arg: Annotated[
+    arguments: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="An argument. Repeat the option for more."),
+        typer.Argument(metavar="NAME=VALUE", help="The arguments.", show_default=False),
     ] = None,
+    *,
     json_: Annotated[
         str | None, typer.Option("--json", metavar="OBJECT", help="All arguments as a JSON object.")
     ] = None,
@@ -79,15 +77,13 @@ def call(  # noqa: PLR0913 - one for each option
     ] = None,
 ) -> None:
     """Call a tool and print its result."""
-    if context.args:
-        context.fail(_explain_extra_argument(context.args[0]))
-    if arg and json_ is not None:
-        context.fail("Give the arguments with either --arg or --json, not both.")
+    if arguments and json_ is not None:
+        context.fail("Give the arguments as NAME=VALUE or with --json, not both.")
     settings = Settings.from_environment()
     request = ToolCall(
         tool=tool,
         arguments={} if json_ is None else _parse_json_object(json_),
-        texts=[_parse_argument(context, text) for text in arg or ()],
+        texts=[_parse_argument(context, text) for text in arguments or ()],
         notebook=notebook,
         is_confirmed=yes,
         save=save,
@@ -112,20 +108,14 @@ def _parse_json_object(text: str) -> dict[str, Any]:
 
 def _parse_argument(context: typer.Context, text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
-    quoted = shlex.quote(text)
-    if not equals:
-        context.fail(f"`--arg {quoted}` has no value. Write `--arg {quoted}=VALUE`.")
-    if not name:
-        context.fail(f"`--arg {quoted}` has no name. Write `--arg NAME{quoted}`.")
-    return name, value
-
-
-def _explain_extra_argument(word: str) -> str:
-    if "=" not in word and word.endswith(".ipynb"):
-        return explain_extra_notebook(word)
-    if word.startswith("{"):
-        return f"Write all arguments as one object: `--json {shlex.quote(word)}`."
-    return f"Write arguments as `--arg {shlex.quote(word if '=' in word else f'NAME={word}')}`."
+    if name and equals and not name.startswith("{"):
+        return name, value
+    if text.endswith(".ipynb"):
+        context.fail(explain_extra_notebook(text))
+    if text.startswith("{"):
+        context.fail(f"Write all arguments as one object: `--json {shlex.quote(text)}`.")
+    word = shlex.quote(f"NAME={text.lstrip('=')}")
+    return context.fail(f"Write arguments as `NAME=VALUE`, here `{word}`.")
 
 
 @dataclass(frozen=True, kw_only=True)

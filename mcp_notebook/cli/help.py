@@ -15,6 +15,13 @@ from mcp_notebook.text.wording import suggest
 META_TOOLS_OPTION = "--meta-tools"
 """The one option whose value is optional: ``--meta-tools``, ``--meta-tools=only``."""
 
+_ELSEWHERE = {
+    "status": "`mcp-notebook list` shows the tools and calls of open notebooks, and `mcp-notebook "
+    "doctor` what is wrong. In a notebook, run `%mcp status`.",
+    "log": "`mcp-notebook audit` shows who called what. In a notebook, run `%mcp log`.",
+}
+"""Verbs of ``%mcp`` that have another name here."""
+
 
 def format_examples(*lines: str) -> str:
     """Return command lines as the end of a command's help."""
@@ -48,6 +55,8 @@ class Group(TyperGroup):
             return f"Write `{ctx.command_path} --{word}`."
         if word.endswith(".ipynb") and "serve" in self.commands:
             return f"To serve this notebook, write `{ctx.command_path} serve {shlex.quote(word)}`."
+        if word in _ELSEWHERE and "serve" in self.commands:
+            return _ELSEWHERE[word]
         meant = suggest(word, self.commands)
         if meant:
             return f"Did you mean {meant!r}?"

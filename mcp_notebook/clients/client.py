@@ -109,6 +109,8 @@ class Client:
     """Its name in commands."""
     title: str
     """Its name for people."""
+    program: str = ""
+    """Its name in MCP's ``clientInfo``, where it was seen."""
     find_file: Callable[[Machine], Path]
     """Returns the path of its settings file on a machine."""
     syntax: Syntax = "json"

@@ -146,6 +146,7 @@ _LIST = (
     Client(
         # code.claude.com/docs/en/mcp; tried with 2.1.197.
         name="claude-code",
+        program="claude-code",
         title="Claude Code",
         find_file=_find_claude_code,
         make_entry=_make_claude_code,
@@ -211,6 +212,7 @@ _LIST = (
     Client(
         # docs/tools/mcp-server.md of its package; tried with 0.61.
         name="gemini",
+        program="gemini-cli-mcp-client",
         title="Gemini CLI",
         find_file=lambda machine: (
             machine.find_folder("GEMINI_CLI_HOME", "") / ".gemini" / "settings.json"
@@ -224,6 +226,7 @@ _LIST = (
     Client(
         # developers.openai.com/codex/mcp; tried with 0.169. It never lists the tools again.
         name="codex",
+        program="codex-mcp-client",
         title="Codex CLI",
         find_file=lambda machine: machine.find_folder("CODEX_HOME", ".codex") / "config.toml",
         syntax="toml",

@@ -19,7 +19,7 @@ bridge -> kernel             `Call` (with an id that the bridge chooses, unique 
                              conversation), `Cancel`, `Answer` to a question of a call,
                              `AskConsent` and `WithdrawConsent`, `ListResources`, `ReadResource`,
                              `Complete` (ids from the same numbers as calls), `Clients`, `StopCall`,
-                             `KeepCall`, `AskTask`, `AnswerTask`,
+                             `KeepCall`, `AskTask`, `AnswerTask`, `UnknownCall`,
                              `CancelTask`, `WatchNotebook`, `SwitchTool`, `RemoveTool`,
                              `AnswerConsent`, `AskCall` (ids as before), `NotebookMoved`
 kernel -> bridge             `Tools` (the whole list, after every change), `Progress` of a call,
@@ -62,8 +62,8 @@ set, the bridge may ask in the notebook with `AskConsent`. It gets one `Consent`
 `WithdrawConsent` first.
 
 *Clients.* The bridge reports its connected clients, and the tools that they see under other names,
-after the `Welcome` and after every change. The notebook shows this to people; nothing else depends
-on it.
+after the `Welcome` and after every change. It reports a call of a tool that no notebook has to
+every kernel. The notebook shows this to people; nothing else depends on it.
 
 *Stopping.* A `Cancel` stops a call of the same conversation; a `StopCall` stops any call of the
 kernel, by its number in the kernel's log, for the user. The `CallStopped` comes when the call has

@@ -219,6 +219,17 @@ class Clients(Message, frozen=True, tag="clients"):
     """The kernel's tools that clients see under other names."""
 
 
+class UnknownCall(Message, frozen=True, tag="unknown_call"):
+    """A client called a tool that no notebook has."""
+
+    client: ClientInfo
+    tool: str
+    arguments: list[str]
+    """Their names: nobody can tell which values are secret."""
+    error: str
+    """What the client was told."""
+
+
 class StopCall(Message, frozen=True, tag="stop_call"):
     """Stop a call of any bridge, or of the notebook itself, for the user."""
 
@@ -788,6 +799,7 @@ AnyMessage: TypeAlias = (
     | AskConsent
     | WithdrawConsent
     | Clients
+    | UnknownCall
     | NotebookMoved
     | StopCall
     | ListResources

@@ -94,6 +94,19 @@ class SidePanel:
         expect(self.place).to_be_visible(timeout=SOON)
         return self
 
+    def set_width(self, pixels: int) -> None:
+        """Drag the edge of JupyterLab's right sidebar."""
+        self.notebook.page.evaluate(
+            """pixels => {
+                const split = window.jupyterapp.shell._hsplitPanel;
+                const sizes = split.relativeSizes().slice(0, -1);
+                const part = pixels / split.node.clientWidth;
+                const rest = (1 - part) / sizes.reduce((sum, size) => sum + size, 0);
+                split.setRelativeSizes([...sizes.map(size => size * rest), part]);
+            }""",
+            pixels,
+        )
+
     def section(self, title: str) -> Locator:
         """Return a part of it."""
         return self.place.get_by_role("region", name=re.compile(rf"^{title}( \d+)?$"))

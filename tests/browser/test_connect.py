@@ -41,7 +41,7 @@ def test_an_assistant_on_this_machine_is_set_up_by_one_click(open_notebook, curs
     panel.expect_text('"mcpServers"')
     panel.button("Set up Cursor").click()
     panel.expect_text("Connected Cursor: the server 'notebook' is in")
-    panel.expect_text("set up")
+    panel.expect_text("Cursor is set up.")
     entry = json.loads(cursor.read_text(encoding="utf-8"))["mcpServers"]["notebook"]
     assert entry["args"][-1] == "stdio"
 

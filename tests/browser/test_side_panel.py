@@ -9,7 +9,7 @@ import assistant as assistants
 import psutil
 import pytest
 from lab_page import SOON, THEMES
-from looks import find_violations
+from looks import find_flaws, find_violations
 from mcp_types import Implementation
 from playwright.sync_api import expect
 from side_panel import MORE, TOOLS, SidePanel, busy, find_wide, open_panel
@@ -24,9 +24,15 @@ EVIL = '<img src=x onerror="window.pwned=1"><script>window.pwned=2</script>'
 def test_calls_are_seen_and_stopped_while_a_cell_runs(server, open_notebook, find_assistant, app):
     notebook = open_notebook("quickstart.ipynb", app=app)
     panel, assistant = open_panel(notebook, find_assistant)
+    if app == "notebook":  # its sidebars have no icons
+        notebook.page.evaluate("() => window.jupyterapp.shell.collapseRight()")
+        expect(panel.place).not_to_be_visible()
+        notebook.page.locator("[data-jp-item-name=mcp-notebook]").get_by_role("button").click()
     panel.expect_text("live")
     assistant.call("plot_rain", year=2015)
     assistant.call("rain_in", city="Atlantis")
+    assert "Did you mean 'plot_rain'?" in assistant.call("plot_rian", year=2015)
+    panel.expect_text("Unknown tool: 'plot_rian'.", section="Last calls")
     panel.expect_text("no data for Atlantis", section="Last calls")
     expect(panel.section("Last calls").locator("img")).to_have_count(1)
     with busy(server, notebook):
@@ -90,6 +96,7 @@ def test_a_question_comes_to_a_closed_panel_and_is_answered_while_a_cell_runs(
         notebook.photograph("side_panel_notification", message)
         notebook.page.get_by_role("button", name="Show", exact=True).first.click()
         panel.expect_text('customer = "Ada"', section="Questions")
+        panel.expect_text("before = 2020 (default)", section="Questions")
         notebook.photograph("side_panel_question", panel.place)
         assert find_violations(panel.section("Questions")) == []
         panel.answer("Allow")
@@ -310,6 +317,11 @@ def test_many_tools_and_long_calls_stay_within_the_panel_at_any_width(
         notebook.page.set_viewport_size({"width": width, "height": 900})
         notebook.photograph(f"side_panel_many_{width}", panel.place)
         assert find_wide(panel.place) == []
+    for width in (250, 420):
+        panel.set_width(width)
+        notebook.photograph(f"side_panel_many_at_{width}", panel.place)
+        assert find_wide(panel.place) == []
+        assert find_flaws(panel.section("Tools")) == []
     notebook.page.set_viewport_size({"width": 1100, "height": 900})
     panel.place.get_by_label("Filter tools").fill("number_41")
     expect(panel.section("Tools").get_by_role("switch")).to_have_count(1)
@@ -343,6 +355,70 @@ def test_a_tool_leads_to_its_cell_and_is_taken_from_clients(server, open_noteboo
     # The cell calls the tool as its client did: the number is a float.
     expect(notebook.page.locator(".jp-Notebook")).to_contain_text("0.0 s", timeout=SOON)
     panel.expect_text("0.0 s", section="Last calls")
+
+
+def test_copy_takes_the_picture_and_the_text(server, open_notebook, find_assistant):
+    notebook = open_notebook("quickstart.ipynb")
+    more = """
+@mcp_tool
+def plot_and_say(year: int) -> list:
+    "Rain per month, in short."
+    return [f"rain of {year}", plot_rain(year)]
+"""
+    panel, assistant = open_panel(notebook, find_assistant, TOOLS + more)
+    for tool, types in {
+        "plot_rain": ["image/png"],
+        "plot_and_say": ["image/png", "text/plain"],
+    }.items():
+        assistant.call(tool, year=2015)
+        call = panel.section("Last calls").get_by_role("button", name=f"{tool}(year=2015)")
+        call.click()
+        notebook.page.evaluate("() => navigator.clipboard.writeText('')")
+        panel.button("Copy the result").click()
+        notebook.page.wait_for_function(COPIED, arg=types)
+        panel.expect_text("The picture was copied.")
+        call.click()
+
+
+COPIED = """async types => {
+    const [item] = await navigator.clipboard.read();
+    if (item.types.toSorted().join() !== types.join()) {
+        return false;
+    }
+    return (await createImageBitmap(await item.getType("image/png"))).width === 640;
+}"""
+
+
+def test_after_a_restart_the_calls_stay_and_a_click_brings_the_tools_back(
+    server, open_notebook, find_assistant
+):
+    notebook = open_notebook("quickstart.ipynb")
+    panel, assistant = open_panel(notebook, find_assistant)
+    assistant.call("rain_in", city="Atlantis")
+    panel.expect_text("rain_in(city='Atlantis')", section="Last calls")
+    unload = notebook.add_cell("%unload_ext mcp_notebook")
+    notebook.run_cell(unload)
+    notebook.set_source(unload, "")
+    panel.expect_text("not loaded")
+    expect(panel.place).not_to_contain_text("are gone")
+    notebook.run("%load_ext mcp_notebook")
+    panel.expect_text("live")
+    notebook.run(MORE)
+    assistant.call("rain_in", city="Oz")
+    panel.expect_text("rain_in(city='Oz')", section="Last calls")
+    notebook.run("%%mcp_tool\ndef late() -> int:\n    'Late.'\n    return len(orders)")
+    panel.expect_text("late", section="Tools")
+    notebook.restart()
+    panel.expect_text("7 tools are gone until their cells run.")
+    panel.expect_text("no data for Oz", section="Calls before the restart at .*")
+    for theme in THEMES:
+        notebook.use_theme(theme)
+        notebook.photograph(f"side_panel_restarted_{theme}", panel.place)
+        assert find_violations(panel.place) == []
+    panel.button("Run their cells and all above").click()
+    panel.expect_text("late", section="Tools")
+    expect(panel.place).not_to_contain_text("are gone")
+    panel.expect_text("no data for Oz", section="Calls before the restart at .*")
 
 
 def test_a_call_into_a_notebook_that_is_not_in_front_is_seen(server, open_notebook, find_assistant):

@@ -16,7 +16,10 @@ from side_panel import SidePanel, find_wide, open_panel
 pytestmark = pytest.mark.browser
 CATALOGUE = Path(__file__).parents[2] / "labextension" / "mcp_notebook.pot"
 HIGH_CONTRAST = "JupyterLab Dark High Contrast"
-DATA = ".jp-mcp-name, code, pre, .jp-mcp-result, .jp-mcp-main, .jp-mcp-link.jp-mcp-row"
+DATA = (
+    ".jp-mcp-name, .jp-mcp-origin, .jp-mcp-outcome, code, pre, .jp-mcp-main, "
+    ".jp-mcp-link.jp-mcp-row"
+)
 """What is not the panel's own text."""
 
 
@@ -52,7 +55,7 @@ def test_everything_is_done_by_the_keyboard(server, open_notebook, find_assistan
     panel.wait_until_settled("Allow")
     page.keyboard.press("Enter")
     assert deleting.result(60) == "deleted those of Ada"
-    panel.button("Connect an assistant").focus()
+    assert panel.place.evaluate("panel => panel.contains(document.activeElement)")
     go_to("Clients may call train")
     page.keyboard.press(" ")
     panel.expect_text("Clients no longer see train.")

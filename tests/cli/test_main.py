@@ -90,11 +90,10 @@ def test_without_a_verb_help_is_shown(home):
         ["no-such-verb"],
         ["list", "--no-such-option"],
         ["call"],
-        ["call", "add", "--arg", "a"],
-        ["call", "add", "--arg", "=1"],
+        ["call", "add", "a"],
         ["call", "add", "--json", "{"],
         ["call", "add", "--json", "[1]"],
-        ["call", "add", "--json", "{}", "--arg", "a=1"],
+        ["call", "add", "a=1", "--json", "{}"],
         ["serve", "--background", "a.ipynb"],
     ],
     ids=" ".join,
@@ -111,22 +110,19 @@ def test_wrong_usage_ends_with_2_and_a_sentence(arguments):
     [
         (["list", "w.ipynb"], "Name the notebook with `--notebook w.ipynb`."),
         (["call", "add", "my w.ipynb"], "Name the notebook with `--notebook 'my w.ipynb'`."),
-        (["call", "add", "year=2015"], "Write arguments as `--arg year=2015`."),
-        (["call", "add", "2015"], "Write arguments as `--arg NAME=2015`."),
+        (["call", "add", "2015"], "Write arguments as `NAME=VALUE`, here `NAME=2015`."),
+        (["call", "add", "=2015"], "Write arguments as `NAME=VALUE`, here `NAME=2015`."),
         (["call", "add", '{"n": 1}'], "all arguments as one object: `--json '{\"n\": 1}'`."),
-        (
-            ["call", "add", "--arg", "year"],
-            "`--arg year` has no value. Write `--arg year=VALUE`.",
-        ),
-        (["call", "add", "--arg", "=1"], "`--arg =1` has no name. Write `--arg NAME=1`."),
         (["call", "add", "--json", "{"], "Invalid value for '--json': '{' is not JSON: "),
         (["call", "add", "--json", "[1]"], "Invalid value for '--json': '[1]' is not a JSON"),
         (["serve", "--watch"], "--watch needs a notebook"),
         (["call"], "Missing argument 'TOOL'"),
         (["lst"], "No such command 'lst'. Did you mean 'list'?"),
         (["a.ipynb"], "To serve this notebook, write `mcp-notebook serve a.ipynb`."),
+        (["status"], "No such command 'status'. `mcp-notebook list` shows the tools"),
+        (["log"], "No such command 'log'. `mcp-notebook audit` shows who called what."),
         (["help"], "No such command 'help'. Write `mcp-notebook --help`."),
-        (["status"], "The commands are demo, stdio, serve, list, call, stop, "),
+        (["state"], "The commands are demo, stdio, serve, list, call, stop, "),
         (["token", "drop"], "The commands are add, list, remove, rotate."),
     ],
 )
@@ -201,7 +197,7 @@ def test_a_shell_completes_verbs(home):
 @pytest.mark.smoke
 def test_a_live_notebooks_tool_is_listed_and_called(sales):
     assert "add\tsales\ta, b=2\tAdd." in _run(sales.home, "list").stdout
-    done = _run(sales.home, "call", "add", "--arg", "a=40")
+    done = _run(sales.home, "call", "add", "a=40")
     assert (done.returncode, done.stdout, done.stderr) == (0, "42\n", "")
 
 
@@ -209,7 +205,7 @@ def test_an_open_notebook_is_named_as_the_list_shows_it(sales):
     done = _run(sales.home, "list", "--notebook", "sales")
     assert "add\tsales" in done.stdout
     assert done.stderr == ""
-    done = _run(sales.home, "call", "add", "--arg", "a=1", "--notebook", "sales.ipynb", cwd="/")
+    done = _run(sales.home, "call", "add", "a=1", "--notebook", "sales.ipynb", cwd="/")
     assert (done.returncode, done.stdout, done.stderr) == (0, "3\n", "")
 
 

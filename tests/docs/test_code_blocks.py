@@ -116,6 +116,7 @@ TOOLS = {
     ),
     "guides/results.md": "plot_rain, report, extremes, wettest_day, summer",
     "guides/watching-calls.md": "plot_rain",
+    "questions.md": "plot_rain",
     "your-own-data.md": (
         "plot_rain, describe_orders, revenue, plot_revenue, orders_of, predict_quantity"
     ),

@@ -123,6 +123,20 @@ async def test_a_cancelled_call_stops_in_the_kernel(kernel, connect, era, transp
         assert "unknown client" not in log.text
 
 
+async def test_a_call_of_a_tool_that_does_not_exist_is_in_the_notebooks_log(kernel, connect):
+    async with connect("auto", "http") as client:
+        await client.list_tools()
+        assert "Did you mean 'add'?" in text_of(
+            await client.call_tool("ad", {"a": 1, "key": "hunter2"})
+        )
+        # The kernel has what the bridge sent it before this call.
+        assert text_of(await client.call_tool("add", {"a": 1})) == "2"
+        log = await anyio.to_thread.run_sync(kernel.ok, "%mcp log ad")
+    assert "Unknown tool: 'ad'" in log.text
+    assert "key" in log.text
+    assert "hunter2" not in log.text
+
+
 @pytest.mark.smoke
 async def test_a_progress_bar_in_a_tool_is_progress_and_no_part_of_its_result(kernel, connect):
     async with connect("auto", "http") as client:

@@ -111,7 +111,7 @@ CALLS = [
 COMMANDS = [
     ["call", "log_in", "--json", json.dumps(arguments("raise"))],
     ["call", "log_in", "--json", json.dumps(arguments("return", login=PASSWORD))],
-    ["call", "repeat", "--arg", f"key={KEY}"],
+    ["call", "repeat", f"key={KEY}"],
     ["list"],
     ["list", "--json"],
 ]

@@ -161,12 +161,12 @@ def run_on_terminal(home, *arguments):
     [
         (("list",), r"Give it."),
         (("list", "--json"), r"\u009b2J"),
-        (("call", "give", "--arg", "how=return"), r"\u202egpj.exe"),
-        (("call", "give", "--arg", "how=raise"), r"ValueError: "),
-        (("call", "give", "--arg", "how=refuse"), r"\u202egpj.exe"),
+        (("call", "give", "how=return"), r"\u202egpj.exe"),
+        (("call", "give", "how=raise"), r"ValueError: "),
+        (("call", "give", "how=refuse"), r"\u202egpj.exe"),
         (("call", HOSTILE), r"\x1b]52;c"),
         (
-            ("call", "give", "--arg", f"how=x{HOSTILE}", "--arg", f"{HOSTILE}=1"),
+            ("call", "give", f"how=x{HOSTILE}", f"{HOSTILE}=1"),
             r"no such parameter",
         ),
     ],

@@ -17,8 +17,13 @@ export function CallsSection(props: ISectionProps): JSX.Element {
         <p className="jp-mcp-empty">{trans.__('None yet.')}</p>
       )}
       <ul className="jp-mcp-list">
-        {notebook.ended_calls.map(call => (
-          <EndedCall {...props} key={call.number} call={call} />
+        {notebook.ended_calls.map((call, index, calls) => (
+          <React.Fragment key={call.number}>
+            {describeOrigin(call) !== describeOrigin(calls[index - 1]) && (
+              <li className="jp-mcp-origin">{describeOrigin(call)}</li>
+            )}
+            <EndedCall {...props} call={call} />
+          </React.Fragment>
         ))}
       </ul>
       {more > 0 && (
@@ -28,6 +33,11 @@ export function CallsSection(props: ISectionProps): JSX.Element {
       )}
     </Section>
   );
+}
+
+/** Say who called, and in which minute: shown where it changes. */
+function describeOrigin(call: IEndedCall | undefined): string {
+  return call ? `${call.client} · ${formatTime(call.came, 'short')}` : '';
 }
 
 function EndedCall(props: ISectionProps & { call: IEndedCall }): JSX.Element {
@@ -44,34 +54,30 @@ function EndedCall(props: ISectionProps & { call: IEndedCall }): JSX.Element {
         onClick={() => setOpen(!isOpen)}
       >
         <Caret.react tag="span" className="jp-mcp-icon" />
-        <code className="jp-mcp-main">{call.call}</code>
+        <code className={isOpen ? 'jp-mcp-main' : 'jp-mcp-main jp-mcp-lines-3'}>{call.call}</code>
+      </button>
+      <div className="jp-mcp-outcome jp-mcp-small">
         <KindBadge trans={trans} kind={call.kind} />
         <span className={call.is_error ? 'jp-mcp-side jp-mcp-error' : 'jp-mcp-side'}>
           {outcome}
         </span>
-      </button>
-      <div className="jp-mcp-row jp-mcp-small">
-        <span className="jp-mcp-main">
-          {call.client} · {formatTime(call.came)}
-        </span>
-      </div>
-      {!isOpen && (call.result || call.has_picture) && (
-        <div className="jp-mcp-row jp-mcp-small">
-          {call.has_picture && (
-            <img
-              className="jp-mcp-thumbnail"
-              loading="lazy"
-              // The kernel cannot make one, or no longer has the result.
-              onError={event => (event.currentTarget.hidden = true)}
-              alt={trans.__('A picture that %1 returned', call.tool)}
-              src={pictureUrl(store.server, kernel, notebook.kernel, call.number, 'thumbnail')}
-            />
-          )}
+        {isOpen && <span className="jp-mcp-side">{formatTime(call.came)}</span>}
+        {!isOpen && call.has_picture && (
+          <img
+            className="jp-mcp-thumbnail"
+            loading="lazy"
+            // The kernel cannot make one, or no longer has the result.
+            onError={event => (event.currentTarget.hidden = true)}
+            alt={trans.__('A picture that %1 returned', call.tool)}
+            src={pictureUrl(store.server, kernel, notebook.kernel, call.number, 'thumbnail')}
+          />
+        )}
+        {!isOpen && call.result && (
           <span className={call.is_error ? 'jp-mcp-result jp-mcp-error' : 'jp-mcp-result'}>
             {call.result}
           </span>
-        </div>
-      )}
+        )}
+      </div>
       {isOpen && <Details {...props} />}
     </li>
   );
@@ -104,8 +110,18 @@ function Details(props: ISectionProps & { call: IEndedCall }): JSX.Element {
       error => store.setNote(error.message)
     );
   const copy = () => {
-    Clipboard.copyToSystem(details.result);
-    store.setNote(trans.__('The result was copied.'));
+    if (details.pictures.length === 0) {
+      Clipboard.copyToSystem(details.result);
+      return store.setNote(trans.__('The result was copied.'));
+    }
+    const url = pictureUrl(store.server, kernel, notebook.kernel, call.number, 0);
+    copyPicture(url, details.result).then(
+      () => store.setNote(trans.__('The picture was copied.')),
+      () =>
+        store.setNote(
+          trans.__('The browser did not let the page copy a picture: copy it with a right click.')
+        )
+    );
   };
   return (
     <div className="jp-mcp-details">
@@ -122,9 +138,11 @@ function Details(props: ISectionProps & { call: IEndedCall }): JSX.Element {
       {details.result && <pre tabIndex={0}>{details.result}</pre>}
       {!details.is_kept && <p className="jp-mcp-empty">{trans.__('It was not kept.')}</p>}
       <div className="jp-mcp-buttons">
-        <SmallButton label={trans.__('Copy the result')} onClick={copy}>
-          {trans.__('Copy')}
-        </SmallButton>
+        {(details.result || details.pictures.length > 0) && (
+          <SmallButton label={trans.__('Copy the result')} onClick={copy}>
+            {trans.__('Copy')}
+          </SmallButton>
+        )}
         <SmallButton
           label={trans.__('Insert as cell')}
           onClick={() => actions.insertCell(details.source)}
@@ -151,4 +169,17 @@ function Details(props: ISectionProps & { call: IEndedCall }): JSX.Element {
       )}
     </div>
   );
+}
+
+/** Copy a picture as PNG, which is what clipboards take, and the text that came with it. */
+async function copyPicture(url: string, text: string): Promise<void> {
+  const encode = async () => {
+    const bitmap = await createImageBitmap(await (await fetch(url)).blob());
+    const canvas = new OffscreenCanvas(bitmap.width, bitmap.height);
+    canvas.getContext('2d')?.drawImage(bitmap, 0, 0);
+    return canvas.convertToBlob();
+  };
+  const words: Record<string, Blob> = text ? { 'text/plain': new Blob([text], { type: 'text/plain' }) } : {};
+  // The promise comes with the click: later, Safari would not take a picture any more.
+  await navigator.clipboard.write([new ClipboardItem({ 'image/png': encode(), ...words })]);
 }

@@ -3,6 +3,7 @@ import { PageConfig, URLExt } from '@jupyterlab/coreutils';
 import * as React from 'react';
 
 import { IFoundClient, IMachineClients, connectClient, findClients } from '../api';
+import { formatTime } from '../format';
 import { IPanelContext } from '../hooks';
 import { CopyBlock, SmallButton } from './section';
 
@@ -128,9 +129,6 @@ function LocalClient(
     <li className="jp-mcp-call">
       <div className="jp-mcp-row">
         <strong className="jp-mcp-main">{client.title}</strong>
-        {client.state === 'connected' && (
-          <span className="jp-mcp-side">{trans.__('set up')}</span>
-        )}
         {client.state === 'none' && (
           <SmallButton
             kind="accept"
@@ -160,6 +158,9 @@ function LocalClient(
           {trans.__('Lines')}
         </SmallButton>
       </div>
+      {client.state === 'connected' && (
+        <p className="jp-mcp-small">{describeConnected(props)}</p>
+      )}
       {client.state === 'other' && (
         <p className="jp-mcp-small">
           {trans.__('Its settings start mcp-notebook from another environment, or have another server with this name.')}
@@ -181,6 +182,17 @@ function LocalClient(
       )}
     </li>
   );
+}
+
+/** Say what became of a client that was set up. */
+function describeConnected({ store, trans, client }: IPanelContext & { client: IFoundClient }): string {
+  const { title, program } = client;
+  const last = program ? store.findLastSeen(program) : 0;
+  return last
+    ? trans.__('%1 is set up; last seen %2.', title, formatTime(last, 'short'))
+    : program
+      ? trans.__('%1 is set up; no notebook has seen it yet.', title)
+      : trans.__('%1 is set up.', title);
 }
 
 function RemoteLines(props: IFoundProps): JSX.Element {

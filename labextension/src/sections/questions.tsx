@@ -32,6 +32,9 @@ function Question(props: ISectionProps & { question: IQuestion; now: number }): 
       return;
     }
     setAnswered(true);
+    // The focus stays in the panel when the question goes, and where no key answers the next one.
+    const next = place.current?.nextElementSibling?.querySelector<HTMLElement>('[tabindex]');
+    (next ?? place.current?.closest<HTMLElement>('.jp-mcp-content'))?.focus();
     void store
       .act(kernel, { action: 'answer', question: question.number, decision })
       .then(() => setAnswered(false));
@@ -41,7 +44,9 @@ function Question(props: ISectionProps & { question: IQuestion; now: number }): 
     <div className="jp-mcp-question" role="group" aria-label={question.tool} ref={place}>
       <div className="jp-mcp-text" tabIndex={0}>
         {question.text.split('\n').map((line, index) => (
-          <div key={index}>{line}</div>
+          <div key={index} className={line.startsWith('    ') ? 'jp-mcp-argument' : ''}>
+            {line}
+          </div>
         ))}
       </div>
       <div className="jp-mcp-buttons">

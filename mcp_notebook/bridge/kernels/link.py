@@ -228,6 +228,11 @@ class Link:
             assert self._connection is not None
             self._connection.send(message)
 
+    def tell_unknown_call(self, message: messages.UnknownCall) -> None:
+        """Tell the kernel, for display, of a call of a tool that no notebook has."""
+        assert self._connection is not None
+        self._connection.send(message)
+
     async def wait_for_death(self) -> None:
         """Wait until the process is gone, unless the kernel said goodbye.
 

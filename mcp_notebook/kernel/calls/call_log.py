@@ -3,8 +3,8 @@
 Runs in the user's kernel, on any thread: an `ActiveCall` notifies the log of each change on the
 thread where it happens. The log belongs to the extension, and survives ``%reload_ext``. It is
 bounded: it keeps the latest ended calls, and up to `MAX_BYTES` of their results. It contains no
-secrets. Calls that a bridge refuses, for lack of consent for instance, never reach a kernel; they
-are in the bridge's audit log.
+secrets. Of the calls that a bridge refuses, it has those of tools that do not exist; the others are
+in the bridge's audit log only.
 """
 
 import logging
@@ -68,9 +68,9 @@ class LoggedCall(Struct, frozen=True, kw_only=True):
     """Whether it was refused or stopped before the tool's function started."""
     task_id: str | None = None
     """The id of its task; None if its client waits for the call itself."""
-    queue_seconds: float
+    queue_seconds: float = 0.0
     """How long it waited for its turn."""
-    run_seconds: float
+    run_seconds: float = 0.0
     """How long it ran, or has been running."""
     size: int = 0
     """Bytes and characters of the result's content."""
@@ -216,12 +216,42 @@ class CallLog:
         with self._lock:
             del self._open[call.number]
             self._large.discard(call.number)
-            self._counts.add(entry)
-            self._ended[call.number] = entry
-            while len(self._ended) > self.most:
-                number, _ = self._ended.popitem(last=False)
-                self._forget_result(number)
+            self._keep(entry)
         return partial(self._tell_end, call, entry, result)
+
+    def note_unknown(
+        self, client: ClientProgram, tool: str, arguments: Mapping[str, Any], error: str
+    ) -> None:
+        """Note a call of a tool that does not exist, which the bridge has refused.
+
+        Args:
+            client: The calling program.
+            tool: The name that it called.
+            arguments: Masked.
+            error: What it was told.
+        """
+        with self._lock:
+            self._last += 1
+            entry = LoggedCall(
+                number=self._last,
+                came=time.time(),
+                client=client,
+                tool=tool,
+                arguments=arguments,
+                state=CallState.FAILED,
+                never_ran=True,
+                error=error,
+            )
+            self._keep(entry)
+        _tell(self._observers, "call_ended", entry, Result([Text(error)], is_error=True))
+
+    def _keep(self, entry: LoggedCall) -> None:
+        """Keep an ended call, and drop the oldest ones; the lock is held."""
+        self._counts.add(entry)
+        self._ended[entry.number] = entry
+        while len(self._ended) > self.most:
+            number, _ = self._ended.popitem(last=False)
+            self._forget_result(number)
 
     def note_left(self, call: ActiveCall) -> None:
         """Notify the observers that an answered call no longer runs or stops."""

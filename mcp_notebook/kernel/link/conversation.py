@@ -45,6 +45,7 @@ from mcp_notebook.kernel.tools.open_questions import (
     Reply,
     refuse_undeclared,
 )
+from mcp_notebook.text.redaction import MASK
 from mcp_notebook.wire import content_blocks, frames, messages
 from mcp_notebook.wire.frames import FrameProtocol
 
@@ -62,6 +63,7 @@ _FromBridge: TypeAlias = (
     | messages.WithdrawConsent
     | messages.StopCall
     | messages.Clients
+    | messages.UnknownCall
     | messages.NotebookMoved
     | messages.ListResources
     | messages.ReadResource
@@ -303,6 +305,10 @@ class Conversation:
                 self._cancel_call(message)
             case messages.Answer():
                 self._pass_answer(message)
+            case messages.UnknownCall():
+                program = ClientProgram(message.client.name, message.client.version)
+                arguments = dict.fromkeys(message.arguments, MASK)
+                self._calls.log.note_unknown(program, message.tool, arguments, message.error)
             case messages.KeepCall():
                 self._tasks.add(message.id, message.owner)
             case _:

@@ -10,6 +10,7 @@ import itertools
 import secrets
 import time
 from collections.abc import Sequence
+from itertools import islice
 
 from msgspec import structs
 
@@ -34,9 +35,12 @@ from mcp_notebook.bridge.telemetry.call_events import (
     Outcome,
 )
 from mcp_notebook.content import Audio, Image, Resource, Result, Text
-from mcp_notebook.errors import CallError, KernelGone, NotStarted
+from mcp_notebook.errors import CallError, KernelGone, NotStarted, UnknownTool
 from mcp_notebook.protocol.errors import ProtocolError
+from mcp_notebook.wire import messages
 
+_MAX_NAME, _MOST = 80, 10
+"""Characters of an argument's name, and names, that notebooks show of a call of no tool."""
 _CANCELLED = "The call was cancelled before it was started."
 _RUNS_ON = "The call was cancelled. The notebook's cells run on, for later calls."
 _FAILED = "The call was not started because of an internal error in mcp-notebook: {}."
@@ -152,6 +156,19 @@ class CallStarter:
         )
         for observer in self._observers:
             observer.note_refusal(refusal)
+        if isinstance(error, UnknownTool) and error.kind == "tool":
+            self._tell_unknown(call, error)
+
+    def _tell_unknown(self, call: ToolCall, error: UnknownTool) -> None:
+        """Show a call of a tool that does not exist in all notebooks: none knows whose it is."""
+        unknown = messages.UnknownCall(
+            client=call.request.profile.client,
+            tool=error.name,
+            arguments=[name[:_MAX_NAME] for name in islice(call.arguments, _MOST)],
+            error=str(error),
+        )
+        for link in self._links.open_links:
+            link.tell_unknown_call(unknown)
 
     def _describe_start(self, call: ToolCall, kernel_id: str) -> CallStart:
         request, tool = call.request, call.entry.tool

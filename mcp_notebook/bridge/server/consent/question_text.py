@@ -10,7 +10,8 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from mcp_notebook.bridge.access.caller import Caller
@@ -48,6 +49,8 @@ class Question:
     """The arguments that can be shown, without secrets."""
     parameters: tuple[str, ...] = ()
     """The names of the tool's parameters, in order."""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """The values of parameters without an argument, without secrets."""
     caller: str
     """The owner of the caller's token, or "stdio"."""
     alias: str = ""
@@ -73,11 +76,18 @@ def make_question(
     """
     schema = entry.tool.input_schema
     properties = schema.get("properties")
+    properties = properties if isinstance(properties, dict) else {}
+    defaults = {
+        name: parameter["default"]
+        for name, parameter in properties.items()
+        if name not in arguments and isinstance(parameter, dict) and "default" in parameter
+    }
     return Question(
         tool=entry.name,
         notebook=entry.notebook,
         arguments=redact_arguments(schema, arguments),
-        parameters=tuple(properties) if isinstance(properties, dict) else (),
+        parameters=tuple(properties),
+        defaults=redact_arguments(schema, defaults),
         caller=caller.name,
         alias=caller.alias,
         client=client,
@@ -136,7 +146,7 @@ def _write_arguments(question: Question) -> list[str]:
 
 
 def _list_arguments(question: Question, most: int, least: int) -> Iterator[str]:
-    """Yield the arguments, each as an assignment.
+    """Yield the arguments, each as an assignment, and then the defaults that will be used.
 
     Args:
         question: The question.
@@ -151,6 +161,8 @@ def _list_arguments(question: Question, most: int, least: int) -> Iterator[str]:
         yield f"{_write_name(name)} = {value}"
     if len(ordered) > MAX_ARGUMENTS:
         yield f"({len(ordered) - MAX_ARGUMENTS:,} more arguments are not shown)"
+    for name, value in islice(question.defaults.items(), MAX_ARGUMENTS):
+        yield f"{_write_name(name)} = {quote(value, least)} (default)"
 
 
 def _write_name(name: str, most: int = MAX_NAME) -> str:

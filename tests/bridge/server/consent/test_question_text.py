@@ -68,6 +68,24 @@ def test_secrets_are_not_shown():
     assert f'key = "{MASK}"' in text
 
 
+def test_the_defaults_that_will_be_used_are_shown_after_the_arguments():
+    properties = {
+        "before": {"type": "string", "default": "2024-02-01"},
+        "customer": {"type": "string"},
+        "key": {"type": "string", "format": "password", "default": "hunter2"},
+        "dry": {"type": "boolean", "default": True},
+    }
+    schema = {"type": "object", "properties": properties, "required": ["customer"]}
+    entry = CatalogEntry(
+        "drop", "k", "sales", ToolInfo(name="drop", input_schema=schema), "sales_drop"
+    )
+    asked = make_question(entry, {"customer": "Ada", "dry": False}, caller=OWNER)
+    assert write_summary(asked) == (
+        'Arguments: customer = "Ada", dry = false, before = "2024-02-01" (default), '
+        f'key = "{MASK}" (default)'
+    )
+
+
 @pytest.mark.parametrize(
     "hostile",
     [
