@@ -9,6 +9,9 @@ from collections.abc import Iterable
 from jupyter_server.base.handlers import JupyterHandler
 from jupyter_server.serverapp import ServerApp
 
+from mcp_notebook.clients.known_clients import find_client
+from mcp_notebook.clients.servers import build_launch
+from mcp_notebook.clients.snippets import SERVER_NAME
 from mcp_notebook.jupyter.bridge_process import SETTINGS_KEY, BridgeProcess
 from mcp_notebook.jupyter.client_handlers import ClientsHandler
 from mcp_notebook.jupyter.mcp_handler import McpHandler
@@ -66,5 +69,14 @@ def _load_jupyter_server_extension(app: ServerApp) -> None:
     def add_routes(routes: Iterable[tuple[str, type[JupyterHandler]]]) -> None:
         app.web_app.add_handlers(".*$", [(f"{base}/{path}", handler) for path, handler in routes])
 
+    def meet_neighbours() -> None:
+        """Add what depends on other extensions, when all are loaded."""
+        add_routes(_SHARED_ROUTES)
+        manager = app.web_app.settings.get("mcp_manager")
+        if manager is not None:  # that of jupyter-mcp-manager
+            client = find_client("jupyter-ai")
+            entry = client.make_entry(build_launch(client, settings))
+            manager.add_server({"name": SERVER_NAME} | entry)
+
     add_routes(ROUTES)
-    app.io_loop.add_callback(add_routes, _SHARED_ROUTES)  # when all extensions are loaded
+    app.io_loop.add_callback(meet_neighbours)
