@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from clients import over_http, text_of
 from frameworks import LIMIT, CannotInstall, bring_in
-from jupyter_servers import TOKEN, jupyter_server
+from jupyter_servers import TOKEN, jupyter_server, login
 from listing import list_tools
 from live import live_kernel
 from mcp import Client, StdioServerParameters
@@ -147,7 +147,8 @@ def test_notebook_intelligence_finds_the_tools(notebook_home):
     assert ("double" in names, "call_notebook_tool" in names, answer) == (True, True, "8")
 
 
-def test_jupyter_mcp_manager_offers_the_tools_without_any_file(module_home):
+def test_in_the_environment_of_jupyter_ai_its_neighbours_are_served(module_home):
+    """jupyter-mcp-manager offers the tools without any file; the side panel connects Jupyter AI."""
     home = module_home / "manager"
     home.mkdir()
     python = bring_python(*AI)
@@ -156,5 +157,11 @@ def test_jupyter_mcp_manager_offers_the_tools_without_any_file(module_home):
     with jupyter_server(home, *on, python=python, env={"PYTHONPATH": str(OWN)}) as server:
         servers = server.http.get("jupyter-mcp-manager/servers").raise_for_status().json()
         (ours,) = servers["mcp_servers"]
+        with login(server) as page:
+            order = {"client": "jupyter-ai"}
+            said = page.post("mcp-notebook/api/clients", json=order).raise_for_status().json()
+    file = home / ".jupyter" / "mcp_settings.json"
+    assert str(file) in said["message"]
+    assert json.loads(file.read_text())["mcp_servers"][0]["name"] == "notebook"
     assert (ours["name"], ours["type"], ours["command"]) == ("notebook", "stdio", str(python))
     assert ours["args"] == ["-P", "-m", "mcp_notebook", "stdio"]

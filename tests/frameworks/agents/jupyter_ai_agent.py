@@ -1,4 +1,4 @@
-"""What Jupyter AI does for an agent in a chat, without a model: it reads its settings for the agent.
+"""What Jupyter AI does for an agent in a chat, without a model: it reads its settings for it.
 
 Its client starts the server as the agent (Claude Code and others, over the Agent Client Protocol)
 would: with the official client.

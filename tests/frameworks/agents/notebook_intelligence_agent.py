@@ -1,4 +1,4 @@
-"""What Notebook Intelligence does for its agent mode, without a model: lists tools and calls one."""
+"""What Notebook Intelligence does in its agent mode, without a model: lists and calls a tool."""
 
 import asyncio
 import json
