@@ -60,7 +60,7 @@ def token(hub):
     return hub.make_token("ada", "access:servers!user=ada")
 
 
-@pytest.mark.parametrize("path", ["mcp", "mcp/rain"])
+@pytest.mark.parametrize("path", ["mcp", "mcp-notebook/rain"])
 async def test_tools_are_called_with_a_token_for_the_users_server_alone(hub, token, era, path):
     async with over_http(f"{hub.url}user/ada/{path}", era, token=token) as client:
         names = {tool.name for tool in await list_tools(client)}
