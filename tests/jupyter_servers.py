@@ -100,22 +100,36 @@ def server_env(home: Path) -> dict[str, str]:
 
 @contextmanager
 def jupyter_server(
-    home: Path, *options: str, token: str = TOKEN, env: dict[str, str] | None = None
+    home: Path,
+    *options: str,
+    token: str = TOKEN,
+    env: dict[str, str] | None = None,
+    python: Path | None = None,
 ) -> Iterator[JupyterServer]:
-    """Run a Jupyter Server with the extensions that are installed, and end it."""
+    """Run a Jupyter Server with the extensions that are installed, and end it.
+
+    Args:
+        home: Its root folder, and the home folder of all that it starts.
+        *options: Its options.
+        token: Its token.
+        env: Its variables besides those that keep it within the home folder.
+        python: The Python whose server it is; None: that of the tests.
+    """
     settings = {
         "ServerApp.ip": "127.0.0.1",
         "ServerApp.port": find_free_port(),  # old servers do not say which one 0 was
         "ServerApp.root_dir": home,
         "IdentityProvider.token": token,
     }
-    words = ["--no-browser", "--allow-root"]
+    words = ["--no-browser", "--allow-root", *options]
     words += [f"--{name}={value}" for name, value in settings.items()]
     if not (home / "data").exists():
         write_kernelspec(home / "data")
     with (home / "server.log").open("wb") as log:
         process = subprocess.Popen(
-            list_words(*words, *options, module=SERVER, like=SERVER),
+            [python, "-m", SERVER, *words]
+            if python
+            else list_words(*words, module=SERVER, like=SERVER),
             env=server_env(home) | (env or {}),
             cwd=home,
             stdin=subprocess.DEVNULL,

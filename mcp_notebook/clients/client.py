@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
 
@@ -117,6 +118,8 @@ class Client:
     """The format of the settings."""
     section: str = "mcpServers"
     """The key of the settings that holds the servers, an object by name."""
+    has_list: bool = False
+    """Whether that is a list of servers with their names instead."""
     make_entry: Callable[[Server], Entry]
     """Returns the entry for a server."""
     header_from: HeaderSource = "variable"
@@ -125,6 +128,8 @@ class Client:
     """Whether it lists the tools again when notified of a change."""
     commands: tuple[str, ...] = ()
     """Its commands on the PATH."""
+    package: str | None = None
+    """The Python package of an assistant inside Jupyter, in the environment of Jupyter."""
     trace: str | None = None
     """A folder that it creates in the home folder; None for the folder of its settings."""
     belongs_to_folder: bool = False
@@ -137,6 +142,11 @@ class Client:
     """Returns a link that opens the client and adds an entry, given the server's name."""
     next_step: str
     """The user's next step after the entry was added, as a sentence."""
+
+    @property
+    def is_importable(self) -> bool:
+        """Whether it is an assistant inside Jupyter, and in the environment of this process."""
+        return self.package is not None and find_spec(self.package) is not None
 
     def find_trace(self, machine: Machine) -> Path:
         """Return a folder that exists if the client has ever run."""

@@ -51,6 +51,7 @@ def is_installed(client: Client, machine: Machine) -> bool:
     path = machine.env.get("PATH", os.defpath)
     return (
         client.belongs_to_folder
+        or client.is_importable
         or client.find_file(machine).exists()
         or client.find_trace(machine).is_dir()
         or any(shutil.which(command, path=path) for command in client.commands)

@@ -25,7 +25,7 @@ class _Node:
     end: int
     value: Any
     members: tuple["_Member", ...] = ()
-    """The members of an object."""
+    """The members of an object, or of a list of objects with names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def read_json(text: str) -> Any:
     return {} if node is None else node.value
 
 
-def put_json(text: str, section: str, name: str, entry: Entry) -> str:
+def put_json(text: str, section: str, name: str, entry: Entry, *, in_list: bool = False) -> str:
     """Add an entry to a section, or replace it, and return the new text.
 
     Args:
@@ -53,15 +53,17 @@ def put_json(text: str, section: str, name: str, entry: Entry) -> str:
         section: The member that holds the entries.
         name: The entry's name.
         entry: The entry.
+        in_list: Whether the section is a list of entries with names.
     """
     root = _parse(text)
+    entry = {"name": name} | entry if in_list else entry
+    servers = [entry] if in_list else {name: entry}
     if root is None:
-        document = json.dumps({section: {name: entry}}, indent=2, ensure_ascii=False) + "\n"
-        return text + document
+        return text + json.dumps({section: servers}, indent=2, ensure_ascii=False) + "\n"
     unit = _find_unit(text, root)
     holder = _find(root, section)
     if holder is None:
-        return _insert(text, root, section, {name: entry}, unit)
+        return _insert(text, root, section, servers, unit)
     member = _find(holder.node, name)
     if member is None:
         return _insert(text, holder.node, name, entry, unit)
@@ -90,7 +92,8 @@ def cut_json(text: str, section: str, name: str) -> str:
     if len(members) == 1 and not text[holder.node.start + 1 : start].strip():
         rest = text[end : holder.node.end - 1]
         if not rest.strip():
-            return text[: holder.node.start] + "{}" + text[holder.node.end :]
+            empty = json.dumps(type(holder.node.value)())
+            return text[: holder.node.start] + empty + text[holder.node.end :]
     result = text[:start] + text[end:]
     index = members.index(member)
     if comma is None and index:
@@ -114,8 +117,8 @@ def _find_unit(text: str, root: _Node) -> str:
 
 
 def _insert(text: str, node: _Node, key: str, value: Any, unit: str) -> str:
-    """Append a member to an object, and return the new text."""
-    name = json.dumps(key, ensure_ascii=False)
+    """Append a member to an object or a list, and return the new text."""
+    name = f"{json.dumps(key, ensure_ascii=False)}: " if isinstance(node.value, dict) else ""
     inside = node.end - 1
     if not node.members:
         outer = _find_indent(text, node.start, leading=True) or ""
@@ -123,7 +126,7 @@ def _insert(text: str, node: _Node, key: str, value: Any, unit: str) -> str:
         comments = (
             comments.rstrip(" \t").removesuffix("\n").removesuffix("\r") if comments.strip() else ""
         )
-        member = f"{name}: {_render(text, value, unit, outer + unit)}"
+        member = f"{name}{_render(text, value, unit, outer + unit)}"
         lines = _find_break(text) + outer + unit + member + _find_break(text) + outer
         return text[: node.start + 1] + comments + lines + text[inside:]
     last = node.members[-1]
@@ -132,14 +135,14 @@ def _insert(text: str, node: _Node, key: str, value: Any, unit: str) -> str:
     before = text[: last.node.end] + ("" if comma else ",") + text[last.node.end : end]
     indent = _find_indent(text, last.start)
     if indent is None and "\n" not in text[end:inside]:
-        member = f" {name}: {_render(text, value, None, '')}"
+        member = f" {name}{_render(text, value, None, '')}"
         return before + member + ("," if comma else "") + text[end:]
     if indent is None:
         indent = (_find_indent(text, node.end, leading=True) or "") + unit
     same_line = _SAME_LINE.match(text, end)
     assert same_line is not None
     place = same_line.end()
-    member = f"{name}: {_render(text, value, unit, indent)}"
+    member = f"{name}{_render(text, value, unit, indent)}"
     after = "," if comma else ""
     return before + text[end:place] + _find_break(text) + indent + member + after + text[place:]
 
@@ -217,13 +220,15 @@ def _parse_object(text: str, start: int) -> _Node:
 
 
 def _parse_array(text: str, start: int) -> _Node:
-    values = []
+    values, members = [], []
     place = _skip(text, start + 1)
     while not text.startswith("]", place):
         node = _parse_value(text, place)
         values.append(node.value)
+        if isinstance(node.value, dict) and isinstance(node.value.get("name"), str):
+            members.append(_Member(place, node.value["name"], node))
         place = _skip_comma(text, node.end, "]")
-    return _Node(start, place + 1, values)
+    return _Node(start, place + 1, values, tuple(members))
 
 
 def _skip_comma(text: str, position: int, closing: str) -> int:

@@ -125,6 +125,13 @@ def _make_codex(server: Server) -> Entry:
     return entry | {"tool_timeout_sec": _CALL_SECONDS}
 
 
+def _make_jupyter_ai(server: Server) -> Entry:
+    """Return Jupyter AI's entry, in the form of the Agent Client Protocol."""
+    entry = _make_vscode(server)
+    env = [{"name": name, "value": value} for name, value in entry.pop("env", {}).items()]
+    return entry | ({"env": env} if env else {})
+
+
 def _make_vscode_link(name: str, entry: Entry) -> str:
     """Return the link that opens VS Code and asks whether to add the server."""
     return f"vscode:mcp/install?{quote(_compact({'name': name} | entry), safe='')}"
@@ -249,6 +256,44 @@ _LIST = (
         header_from="nowhere",
         commands=("zed", "zeditor"),
         next_step="Zed starts the server at once; its Agent panel's settings show a green dot.",
+    ),
+    Client(
+        # docs/app/mcp of lmstudio.ai: the notation is Cursor's, and headers are literal. It does
+        # not mention changed tool lists.
+        name="lm-studio",
+        title="LM Studio",
+        find_file=lambda machine: machine.home / ".lmstudio" / "mcp.json",
+        make_entry=_make_plain,
+        header_from="nowhere",
+        sees_new_tools=False,
+        next_step="Start LM Studio again; *Program* in its sidebar lists the server.",
+    ),
+    Client(
+        # persona_manager.py and mcp_server_models.py of jupyter-ai-persona-manager 0.2.2: it looks
+        # from the folder of the chat up to Jupyter's root folder. Headers are literal.
+        name="jupyter-ai",
+        title="Jupyter AI (this folder)",
+        find_file=lambda machine: machine.folder / ".jupyter" / "mcp_settings.json",
+        section="mcp_servers",
+        has_list=True,
+        make_entry=_make_jupyter_ai,
+        header_from="nowhere",
+        package="jupyter_ai",
+        belongs_to_folder=True,
+        next_step="Start a new chat in Jupyter AI, in the folder where Jupyter runs or below it.",
+    ),
+    Client(
+        # config.py and mcp_manager.py of notebook-intelligence 6.2, which lists tools once, and in
+        # its Claude mode uses Claude Code with that program's settings. Headers are literal.
+        name="notebook-intelligence",
+        title="Notebook Intelligence",
+        find_file=lambda machine: machine.home / ".jupyter" / "nbi" / "mcp.json",
+        make_entry=_make_plain,
+        header_from="nowhere",
+        sees_new_tools=False,
+        package="notebook_intelligence",
+        next_step="Start Jupyter again, and choose the tools in the agent mode of its chat. Its "
+        "Claude mode needs `mcp-notebook install claude-code` instead.",
     ),
     Client(
         # Read by Claude Code, VS Code's Copilot and others in a project's folder.

@@ -17,7 +17,8 @@ def render_document(client: Client, entry: Entry, name: str) -> str:
     """Return the text of a settings file with a single entry."""
     if client.syntax == "toml":
         return render_toml_table(client.section, name, entry)
-    return json.dumps({client.section: {name: entry}}, indent=2, ensure_ascii=False) + "\n"
+    servers = [{"name": name} | entry] if client.has_list else {name: entry}
+    return json.dumps({client.section: servers}, indent=2, ensure_ascii=False) + "\n"
 
 
 def render_toml_table(section: str, name: str, table: Entry) -> str:

@@ -68,8 +68,10 @@ def add_entry(client: Client, text: str, name: str, entry: Entry) -> str:
         return mark + text
     expected = copy.deepcopy(document)
     expected[client.section] = dict(servers) | {name: entry}
-    put = put_json if client.syntax == "json" else put_toml
-    changed = put(text, client.section, name, entry)
+    if client.syntax == "json":
+        changed = put_json(text, client.section, name, entry, in_list=client.has_list)
+    else:
+        changed = put_toml(text, client.section, name, entry)
     return mark + _check(client, changed, expected)
 
 
@@ -112,7 +114,18 @@ def _read(client: Client, text: str) -> dict[str, Any]:
         raise ValueError(f"is not valid {client.syntax.upper()}: {error}") from None
     if not isinstance(document, dict):
         raise ValueError("is not valid: its top level is not an object")  # noqa: TRY004 - the text is wrong
+    if client.has_list and client.section in document:
+        document[client.section] = _index_servers(client, document[client.section])
     return document
+
+
+def _index_servers(client: Client, servers: Any) -> dict[str, Entry]:
+    """Return the servers of a list by their names, as other clients have them."""
+    entries = [dict(each) if isinstance(each, dict) else {} for each in servers or ()]
+    names = [entry.pop("name", None) for entry in entries]
+    if not isinstance(servers, list | None) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"has a member {client.section!r} that is not a list of named objects")
+    return dict(zip(names, entries, strict=True))
 
 
 def _read_servers(client: Client, document: dict[str, Any]) -> Any:
@@ -131,8 +144,8 @@ def _check(client: Client, text: str, expected: dict[str, Any]) -> str:
         ValueError: It does not.
     """
     try:
-        document = _READERS[client.syntax](text)
-    except (ValueError, RecursionError):
+        document = _read(client, text)
+    except ValueError:
         document = None
     # Compare as strings, because NaN is not equal to itself.
     if repr(_sort(document)) != repr(_sort(expected)):

@@ -19,7 +19,8 @@ from mcp_notebook.clients.client import Machine
 from mcp_notebook.doctor.configured_servers import ConfiguredServer
 from mcp_notebook.doctor.findings import Finding, approve, describe_tools, explain, note
 from mcp_notebook.doctor.notebook_end import OPEN_ONE
-from mcp_notebook.doctor.probes import ask_command, ask_status
+from mcp_notebook.doctor.probes import ask_command, ask_name, ask_status
+from mcp_notebook.protocol.versions import SERVER_NAME
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.missing_tools import RESERVED_NAMES, RUN_NOTEBOOK
 
@@ -62,8 +63,10 @@ async def _check_command(server: ConfiguredServer, settings: Settings, machine: 
             repair=repair,
             timeout=f" (`{member[0]}` in {server.file})" if member else "",
         )
-    if answer.version not in (None, __version__):
-        return explain("other version", theirs=answer.version, ours=__version__, repair=repair)
+    if answer.server.get("name") != SERVER_NAME:
+        return explain("other server", theirs=repr(answer.server.get("name")), repair=repair)
+    if (version := answer.server.get("version")) != __version__:
+        return explain("other version", theirs=version, ours=__version__, repair=repair)
     tools = [
         name
         for name in answer.tools
@@ -93,12 +96,17 @@ async def _check_address(
         for name, text in headers.items()
     }
     cause = await _ask(url, {} if missing else sent) or ("no variable" if missing else None)
+    theirs = None
+    if cause is None and sent and is_loopback(urlsplit(url).hostname or ""):
+        theirs = await ask_name(url, sent)
+        cause = None if theirs == SERVER_NAME else "other server"
     if cause is None:
         return approve(f"{url} answers.")
     return explain(
         cause,
         client=server.client.title,
         repair=server.format_repair(),
+        theirs=repr(theirs),
         token=settings.token_place,
         url=url,
         variable=", ".join(missing),

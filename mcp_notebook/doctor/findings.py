@@ -37,6 +37,10 @@ CAUSES = {
         "It starts mcp-notebook {theirs}, but this is {ours}.",
         "Run {repair} to start this one, or upgrade the older one.",
     ),
+    "other server": (
+        "It is the server {theirs}, not mcp-notebook.",
+        "Run {repair} to replace it. On a Jupyter server, use the address with /mcp-notebook.",
+    ),
     "other home": (
         "It has no tools. It looks for open notebooks in {theirs}, but yours are in {ours}.",
         "With MCP_NOTEBOOK_HOME={ours} set, run {repair}; or unset it where Jupyter is started.",
@@ -66,7 +70,7 @@ CAUSES = {
         "`%mcp serve` in a notebook of this environment replaces an older bridge.",
     ),
     "no extension": (
-        "The Jupyter server at {url} does not serve tools at /mcp.",
+        "The Jupyter server at {url} does not serve tools at /mcp-notebook.",
         "Install mcp-notebook there, or run `jupyter server extension enable mcp_notebook`.",
     ),
     "silent bridge": (

@@ -78,9 +78,10 @@ async def ask_jupyter_servers() -> list[Finding]:
             server = read_private_json(file, _JupyterServer)
         except (OSError, ValueError):
             continue
-        status = await ask_status("GET", f"{server.url}mcp")
+        status = await ask_status("GET", f"{server.url}mcp-notebook")
         if status == _NOT_FOUND:
             findings.append(explain("no extension", url=server.url))
         elif status is not None:
-            findings.append(approve(f"The Jupyter server at {server.url} serves tools at /mcp."))
+            where = f"The Jupyter server at {server.url} serves tools at /mcp-notebook."
+            findings.append(approve(where))
     return findings

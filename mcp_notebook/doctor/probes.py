@@ -9,7 +9,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,6 +18,7 @@ import anyio
 import httpx2
 
 from mcp_notebook.mcp_client.client import McpClient
+from mcp_notebook.mcp_client.http import HttpTransport
 from mcp_notebook.mcp_client.stdio import open_command
 from mcp_notebook.outgoing_http import open_http_client
 from mcp_notebook.protocol.errors import ProtocolError
@@ -34,8 +36,8 @@ class Answer:
     """A server's answer to `tools/list`, or its failure."""
 
     tools: tuple[str, ...] = ()
-    version: str | None = None
-    """The version of mcp-notebook that the server reports; None for other servers."""
+    server: Mapping[str, Any] = field(default_factory=dict)
+    """The server's ``serverInfo``."""
     seconds: float = 0.0
     """How long it took."""
     error: str | None = None
@@ -83,15 +85,27 @@ async def ask_status(method: str, url: str, headers: Mapping[str, str] | None = 
             return None
 
 
+async def ask_name(url: str, headers: Mapping[str, str]) -> str | None:
+    """Return the name of the MCP server at an address; None if it does not say it."""
+    with suppress(ProtocolError):
+        async with (
+            open_http_client(timeout=_HTTP_LIMIT, headers=headers) as http,
+            HttpTransport.open(http, url) as transport,
+        ):
+            client = McpClient(transport, "mcp-notebook-doctor", LATEST_HANDSHAKE)
+            await client.open()
+            return str(client.server.get("name"))
+    return None
+
+
 async def _list_tools(words: Sequence[str], log: IO[str], began: float, **options: Any) -> Answer:
     """Return the answers to ``initialize`` and ``tools/list``."""
     async with open_command(words, errors=log, **options) as transport:
         client = McpClient(transport, "mcp-notebook-doctor", LATEST_HANDSHAKE)
         await client.open()
         names = [str(tool.get("name")) for tool in await client.list_tools()]
-    is_ours = client.server.get("name") == "mcp-notebook"
     return Answer(
         tools=tuple(name for name in names if name != READ_RESOURCE),
-        version=str(client.server.get("version")) if is_ours else None,
+        server=client.server,
         seconds=time.monotonic() - began,
     )

@@ -13,7 +13,9 @@ import ipaddress
 import os
 import platform
 from collections.abc import Mapping
+from dataclasses import replace
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -65,7 +67,7 @@ class ClientsHandler(AuthorizedHandler):
     async def get(self) -> None:
         """Answer with the clients that are found and missing, and whether this may connect them."""
         place = self._find_place()
-        clients = await asyncio.to_thread(_list_clients, place)
+        clients = await asyncio.to_thread(_list_clients, place, self._machine)
         answer = {"place": place, "machine": platform.node(), "clients": clients}
         if place == "local":
             answer["lines"] = _write_lines()
@@ -84,11 +86,18 @@ class ClientsHandler(AuthorizedHandler):
         if self._find_place() != "local":
             return self._refuse(HTTPStatus.FORBIDDEN, _ELSEWHERE)
         try:
-            message = await asyncio.to_thread(_connect, order)
+            message = await asyncio.to_thread(_connect, order, self._machine)
         except McpNotebookError as error:
             return self._refuse(HTTPStatus.CONFLICT, str(error))
         self.finish({"message": message})
         return None
+
+    @property
+    def _machine(self) -> Machine:
+        """This machine, with the root folder of the server as the current folder."""
+        return replace(
+            Machine.current(), folder=Path(self.settings["server_root_dir"]).expanduser()
+        )
 
     def _find_place(self) -> Place:
         return find_place(self.request.remote_ip or "", self.request.headers, os.environ)
@@ -130,15 +139,20 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _list_clients(place: Place) -> list[dict[str, Any]]:
-    """Return the clients that need no folder; what is on this machine is told to local ones only.
+def _is_offered(client: Client) -> bool:
+    """Return whether a client needs no folder, or that of this server, in which it runs."""
+    return client.is_importable or not client.belongs_to_folder
+
+
+def _list_clients(place: Place, machine: Machine) -> list[dict[str, Any]]:
+    """Return the clients; what is on this machine is told to local ones only.
 
     A browser elsewhere gets the names, for the line to run there.
     """
-    clients = [client for client in CLIENTS.values() if not client.belongs_to_folder]
+    clients = list(filter(_is_offered, CLIENTS.values()))
     if place != "local":
         return [{"name": client.name, "title": client.title} for client in clients]
-    settings, machine = Settings.from_environment(), Machine.current()
+    settings = Settings.from_environment()
     return [_describe(client, settings, machine) for client in clients]
 
 
@@ -179,15 +193,15 @@ def _find_state(client: Client, settings: Settings, machine: Machine) -> tuple[S
     return ("none" if entry is None else "other"), ""
 
 
-def _connect(order: _Connect) -> str:
+def _connect(order: _Connect, machine: Machine) -> str:
     """Write a client's entry, and return what was done and the next steps.
 
     Raises:
         McpNotebookError: It cannot be done.
     """
     settings = Settings.from_environment()
-    client, machine = find_client(order.client), Machine.current()
-    if client.belongs_to_folder:
+    client = find_client(order.client)
+    if not _is_offered(client):
         raise ClientError(_BY_HAND.format(client.title, client.name))
     if not is_installed(client, machine):
         raise ClientError(explain_absence(client, machine))

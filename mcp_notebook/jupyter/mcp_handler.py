@@ -1,8 +1,8 @@
-"""``/mcp`` and ``/mcp/NOTEBOOK``: relays MCP between a client and the server's own bridge.
+"""``/mcp-notebook`` and ``/mcp-notebook/NOTEBOOK``: relays MCP between a client and a bridge.
 
-Runs on the event loop of Jupyter Server. Answers are streamed: the head and each chunk are sent as
-they arrive, and a client that disconnects cancels the request to the bridge. A call may take hours.
-MCP messages are not parsed here.
+Runs on the event loop of Jupyter Server, which has a bridge of its own. Answers are streamed: the
+head and each chunk are sent as they arrive, and a client that disconnects cancels the request to
+the bridge. A call may take hours. MCP messages are not parsed here.
 
 Only a token in the header is accepted, not a cookie, which browsers send with every request.
 """

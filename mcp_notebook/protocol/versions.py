@@ -33,6 +33,8 @@ LOG_LEVEL_KEY = "io.modelcontextprotocol/logLevel"
 SERVER_INFO_KEY = "io.modelcontextprotocol/serverInfo"
 SUBSCRIPTION_ID_KEY = "io.modelcontextprotocol/subscriptionId"
 """Keys of ``_meta`` since 2026-07-28."""
+SERVER_NAME = "mcp-notebook"
+"""The name in the ``serverInfo`` of all servers of mcp-notebook."""
 
 
 def has_feature(version: str, feature: str) -> bool:

@@ -1,5 +1,6 @@
 """Web servers of somebody else, as far as a test needs one: on loopback, in a thread."""
 
+import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -8,6 +9,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 Response = tuple[int | None, Mapping[str, str], str]
 """Status, headers and body; without a status, the connection is closed."""
+
+
+def discovered(name: str) -> Response:
+    """Return what the MCP server of this name answers who asks it who it is."""
+    result = {"_meta": {"io.modelcontextprotocol/serverInfo": {"name": name, "version": "1"}}}
+    answer = {"jsonrpc": "2.0", "id": "mcp-notebook connect", "result": result}
+    return 200, {"Content-Type": "application/json"}, json.dumps(answer)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from mcp_notebook.kernel.notebook.public_address import build_address_card, find
 
 pytestmark = pytest.mark.browser
 BINDER = {"BINDER_LAUNCH_HOST": "https://mybinder.org/"}
-HUB = {"JUPYTERHUB_SERVICE_PREFIX": "/user/ada/", "JPY_MCP_PATH": "/user/ada/mcp"}
+HUB = {"JUPYTERHUB_SERVICE_PREFIX": "/user/ada/", "JPY_MCP_PATH": "/user/ada/mcp-notebook"}
 
 
 @pytest.fixture
@@ -34,14 +34,16 @@ def show_card(notebook, env):
 
 def test_a_page_of_another_origin_is_not_taken_for_the_host(page):
     page.set_content(build_address_card(find_public_address(HUB))["text/html"])
-    expect(page.locator("code[title=settings]")).to_contain_text("https://HOST/user/ada/mcp")
+    expect(page.locator("code[title=settings]")).to_contain_text(
+        "https://HOST/user/ada/mcp-notebook"
+    )
 
 
 def test_on_binder_a_button_copies_the_settings_with_the_token_that_the_page_has(open_notebook):
     notebook = open_notebook("quickstart.ipynb")
     card = show_card(notebook, HUB | BINDER)
     origin = notebook.page.evaluate("location.origin")
-    expect(card).to_contain_text(f"{origin}/user/ada/mcp")
+    expect(card).to_contain_text(f"{origin}/user/ada/mcp-notebook")
     expect(card).not_to_contain_text("jupyter server list")
     look_at("binder", notebook, card)
     card.get_by_role("button", name="Copy with the token").click()
@@ -49,7 +51,7 @@ def test_on_binder_a_button_copies_the_settings_with_the_token_that_the_page_has
     copied = notebook.page.evaluate("navigator.clipboard.readText()")
     assert json.loads(copied)["mcpServers"]["binder"] == {
         "type": "http",
-        "url": f"{origin}/user/ada/mcp",
+        "url": f"{origin}/user/ada/mcp-notebook",
         "headers": {"Authorization": f"Bearer {TOKEN}"},
     }
     assert TOKEN not in card.inner_html()

@@ -42,4 +42,4 @@ def test_cards_and_the_status_can_be_read_and_used(open_notebook):
     status.get_by_role("button", name="Copy").first.click()
     expect(status.get_by_role("button", name="Copied")).to_be_visible()
     copied = notebook.page.evaluate("() => navigator.clipboard.readText()")
-    assert copied == notebook.page.evaluate("() => location.origin + '/mcp'")
+    assert copied == notebook.page.evaluate("() => location.origin + '/mcp-notebook'")

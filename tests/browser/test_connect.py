@@ -55,7 +55,7 @@ def test_a_browser_elsewhere_gets_the_lines_to_run_there(open_notebook, context,
     panel.expect_text("The settings were copied.")
     settings = json.loads(notebook.page.evaluate("() => navigator.clipboard.readText()"))
     server = settings["mcpServers"]["notebook"]
-    assert server["url"].endswith("/mcp")
+    assert server["url"].endswith("/mcp-notebook")
     assert server["headers"] == {"Authorization": f"Bearer {TOKEN}"}
     expect(panel.place).not_to_contain_text(TOKEN)
     panel.place.get_by_label("An assistant that only starts commands").select_option("Codex CLI")
@@ -65,7 +65,7 @@ def test_a_browser_elsewhere_gets_the_lines_to_run_there(open_notebook, context,
     panel.button("Copy the line").click()
     panel.expect_text("The line was copied.")
     copied = notebook.page.evaluate("() => navigator.clipboard.readText()")
-    assert copied.endswith("/mcp --token-file notebook.token")
+    assert copied.endswith("/mcp-notebook --token-file notebook.token")
     expect(panel.button("Set up Cursor")).to_have_count(0)
     assert "notebook" not in cursor.read_text(encoding="utf-8")
 

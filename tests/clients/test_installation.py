@@ -118,6 +118,8 @@ def test_a_server_with_other_settings_is_replaced_only_if_told_so(file, settings
         ("cursor", "[" * 100_000, "is not valid JSON: it is nested too deeply"),
         ("cursor", "[]", "its top level is not an object"),
         ("cursor", '{"mcpServers": []}', "has a member 'mcpServers' that is not an object"),
+        ("jupyter-ai", '{"mcp_servers": {}}', "'mcp_servers' that is not a list of named objects"),
+        ("jupyter-ai", '{"mcp_servers": [{}]}', "is not a list of named objects"),
         ("codex", "a = \n", r"is not valid TOML: .*line 1"),
         ("codex", "mcp_servers = { x = { a = 1 } }\n", "has a layout that this command cannot"),
         ("cursor", b"\xff", "is not UTF-8"),

@@ -45,6 +45,9 @@ FILES = {
         HOME / ".config/zed/settings.json",
         ROAMING / "Zed/settings.json",
     ],
+    "lm-studio": [HOME / ".lmstudio" / "mcp.json"] * 3,
+    "jupyter-ai": [FOLDER / ".jupyter" / "mcp_settings.json"] * 3,
+    "notebook-intelligence": [HOME / ".jupyter" / "nbi" / "mcp.json"] * 3,
     "mcp.json": [FOLDER / ".mcp.json"] * 3,
 }
 """On Linux, macOS and Windows."""

@@ -17,7 +17,7 @@ from mcp_notebook.clients.settings_text import (
 )
 from mcp_notebook.settings.settings import Settings
 
-CURSOR, CODEX = CLIENTS["cursor"], CLIENTS["codex"]
+CURSOR, CODEX, JUPYTER_AI = (CLIENTS[name] for name in ("cursor", "codex", "jupyter-ai"))
 WRITTEN = list(CLIENTS.values())
 EACH = pytest.mark.parametrize("client", WRITTEN, ids=lambda client: client.name)
 
@@ -44,8 +44,9 @@ LINE_BREAKS = st.sampled_from(["\n", "\r\n"])
 
 
 @st.composite
-def json_texts(draw, section="mcpServers"):
+def json_texts(draw, client=CURSOR):
     """Return an object with comments and trailing commas, in any layout."""
+    section = client.section
     end = draw(LINE_BREAKS)
     space = st.lists(
         st.sampled_from([" ", "  ", "\t", end, f"// }}, x{end}", '/* " { */', f"/*{end}*/"]),
@@ -73,6 +74,9 @@ def json_texts(draw, section="mcpServers"):
     if draw(st.booleans()):
         servers = {draw(KEYS): value(1) for _ in range(draw(st.integers(0, 2)))}
         members[section] = an_object(servers)
+        if client.has_list:
+            named = [{"name": json.dumps(name), "x": servers[name]} for name in servers]
+            members[section] = "[" + items([an_object(each) for each in named]) + "]"
     return draw(space) + an_object(members) + draw(space)
 
 
@@ -124,16 +128,22 @@ def check(client, text):
     return removed
 
 
-@given(text=json_texts())
-def test_all_of_a_json_text_stays_with_its_comments(text):
-    removed = check(CURSOR, text)
+ONE_OF_EACH_FORM = pytest.mark.parametrize("client", [CURSOR, JUPYTER_AI], ids=lambda one: one.name)
+
+
+@ONE_OF_EACH_FORM
+@given(data=st.data())
+def test_all_of_a_json_text_stays_with_its_comments(client, data):
+    text = data.draw(json_texts(client))
+    removed = check(client, text)
     assert is_within("".join(text.split()), "".join(removed.split())) or not removed
 
 
-@given(text=json_texts())
-def test_json_that_has_servers_is_as_before_once_ours_is_removed(text):
-    with_server = add(CURSOR, text, "other")
-    assert check(CURSOR, with_server) == with_server
+@ONE_OF_EACH_FORM
+@given(data=st.data())
+def test_json_that_has_servers_is_as_before_once_ours_is_removed(client, data):
+    with_server = add(client, data.draw(json_texts(client)), "other")
+    assert check(client, with_server) == with_server
 
 
 @given(text=toml_texts())

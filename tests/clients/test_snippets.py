@@ -32,7 +32,8 @@ LAUNCHES = st.builds(
 
 def read(client, text):
     """Return the entries by their names."""
-    return READERS[client.syntax](text)[client.section]
+    entries = READERS[client.syntax](text)[client.section]
+    return {entry.pop("name"): entry for entry in entries} if client.has_list else entries
 
 
 ONE_OF_EACH_SYNTAX = ("vscode", "codex")

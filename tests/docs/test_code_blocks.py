@@ -281,7 +281,10 @@ def test_each_client_configuration_over_http_has_our_default_address_and_sends_t
     servers = [server for document in DOCUMENTS for server in document.servers()]
     over_http = [server for server in servers if "url" in server]
     here = f"http://{Settings().host}:{DEFAULT_PORT}/mcp"
-    assert {server["url"] for server in over_http} == {here, "https://hub.example.com/user/ada/mcp"}
+    assert {server["url"] for server in over_http} == {
+        here,
+        "https://hub.example.com/user/ada/mcp-notebook",
+    }
     for server in over_http:
         assert server["headers"] == {"Authorization": "Bearer TOKEN"}
 

@@ -131,14 +131,14 @@ def test_the_first_cell_shows_the_public_address_and_a_line_for_a_client_but_no_
     _, shown = server
     for output in shown.values():
         card = output.displays[0]
-        assert f"https://HOST{PREFIX}mcp" in card["text/plain"]
+        assert f"https://HOST{PREFIX}mcp-notebook" in card["text/plain"]
         assert "mcp-notebook install claude-desktop --url" in card["text/html"]
         assert TOKEN not in json.dumps(output.displays)
 
 
 async def test_a_client_outside_calls_the_tools_with_binders_token(server):
     jupyter, _ = server
-    async with over_http(f"{jupyter.url}mcp/weather", "auto", token=TOKEN) as client:
+    async with over_http(f"{jupyter.url}mcp-notebook/weather", "auto", token=TOKEN) as client:
         tools = {tool.name for tool in (await client.list_tools()).tools}
         assert {"monthly_rain", "plot_temperature"} <= tools
         assert text_of(await client.call_tool("monthly_rain", {"year": 2015}))
@@ -147,7 +147,9 @@ async def test_a_client_outside_calls_the_tools_with_binders_token(server):
 
 async def test_the_gallery_of_results_works_there(server):
     jupyter, _ = server
-    async with over_http(f"{jupyter.url}mcp/results_gallery", "legacy", token=TOKEN) as client:
+    async with over_http(
+        f"{jupyter.url}mcp-notebook/results_gallery", "legacy", token=TOKEN
+    ) as client:
         for name in ("figure_returned", "frame", "sound", "styled", "polars_frame", "formula"):
             result = await client.call_tool(name, {})
             assert not result.is_error, text_of(result)
@@ -156,5 +158,5 @@ async def test_the_gallery_of_results_works_there(server):
 
 def test_without_the_token_nothing_is_answered(server):
     jupyter, _ = server
-    answer = httpx2.post(f"{jupyter.url}mcp", json={}, trust_env=False, timeout=TIMEOUT)
+    answer = httpx2.post(f"{jupyter.url}mcp-notebook", json={}, trust_env=False, timeout=TIMEOUT)
     assert answer.status_code == 401

@@ -60,7 +60,7 @@ def token(hub):
     return hub.make_token("ada", "access:servers!user=ada")
 
 
-@pytest.mark.parametrize("path", ["mcp", "mcp/rain"])
+@pytest.mark.parametrize("path", ["mcp", "mcp-notebook/rain"])
 async def test_tools_are_called_with_a_token_for_the_users_server_alone(hub, token, era, path):
     async with over_http(f"{hub.url}user/ada/{path}", era, token=token) as client:
         names = {tool.name for tool in await list_tools(client)}
@@ -77,7 +77,7 @@ async def test_progress_arrives_through_the_proxy_while_the_call_runs(hub, token
         # Without this, the next one would not come.
         await anyio.Path(f"{release}-{int(progress) - 1}").touch()
 
-    async with over_http(f"{hub.url}user/ada/mcp", era, token=token) as client:
+    async with over_http(f"{hub.url}user/ada/mcp-notebook", era, token=token) as client:
         arguments = {"n": 3, "release": str(release)}
         result = await client.call_tool("count_to", arguments, progress_callback=note)
     assert text_of(result) == "counted"
@@ -88,7 +88,7 @@ async def test_a_cancelled_call_is_stopped_through_the_proxy(hub, token, era, tm
     seen = tmp_path / "seen"
 
     async with (
-        over_http(f"{hub.url}user/ada/mcp", era, token=token) as client,
+        over_http(f"{hub.url}user/ada/mcp-notebook", era, token=token) as client,
         anyio.create_task_group() as tasks,
     ):
         tasks.start_soon(client.call_tool, "wait_to_be_stopped", {"seen": str(seen)})
@@ -101,7 +101,7 @@ async def test_a_cancelled_call_is_stopped_through_the_proxy(hub, token, era, tm
 def test_the_token_of_another_user_gets_403_and_a_wrong_one_401(hub):
     def ask(token):
         headers = {"Authorization": f"Bearer {token}"}
-        url = f"{hub.url}user/ada/mcp"
+        url = f"{hub.url}user/ada/mcp-notebook"
         return httpx2.post(url, json=LIST, headers=headers, trust_env=False, timeout=TIMEOUT)
 
     refusal = ask(hub.make_token("bob", "access:servers!user=bob"))

@@ -116,7 +116,7 @@ async def test_a_call_is_seen_and_stopped_through_the_proxy(hub, token, kernel, 
                     return call
 
     async with (
-        over_http(f"{hub.url}user/ada/mcp", "legacy", token=token) as client,
+        over_http(f"{hub.url}user/ada/mcp-notebook", "legacy", token=token) as client,
         anyio.create_task_group() as tasks,
     ):
         tasks.start_soon(client.call_tool, "count_for_ever", {})
@@ -171,7 +171,7 @@ def test_the_panel_in_a_browser_has_the_lines_for_the_users_own_computer(hub, ke
         panel = page.locator("#mcp-notebook-panel")
         expect(panel).to_contain_text("count_for_ever", timeout=SOON)
         panel.get_by_role("button", name="Connect an assistant").click()
-        line = f"mcp-notebook install claude-code --url {hub.url}user/ada/mcp --token-file"
+        line = f"mcp-notebook install claude-code --url {hub.url}user/ada/mcp-notebook --token-file"
         expect(panel).to_contain_text(line, timeout=SOON)
         link = panel.get_by_role("link", name="Make a token on the page of the JupyterHub.")
         expect(link).to_have_attribute("href", "/hub/token")

@@ -36,7 +36,7 @@ async def test_a_server_that_is_stopped_answers_the_running_call_and_takes_its_b
     with jupyter_server(home) as server:
         server.start_kernel("%load_ext mcp_notebook", WAIT, path="a.ipynb")
         assert not server.find_bridges(), "nobody has asked yet"
-        async with over_http(f"{server.url}mcp", "auto", token=TOKEN) as client:
+        async with over_http(f"{server.url}mcp-notebook", "auto", token=TOKEN) as client:
             answers = []
 
             async def call():
@@ -55,7 +55,7 @@ async def test_a_server_that_is_stopped_answers_the_running_call_and_takes_its_b
 
 async def test_a_server_that_is_killed_leaves_no_bridge(home):
     with jupyter_server(home) as server:
-        async with over_http(f"{server.url}mcp", "auto", token=TOKEN) as client:
+        async with over_http(f"{server.url}mcp-notebook", "auto", token=TOKEN) as client:
             assert not (await client.list_tools()).tools
         (bridge,) = server.find_bridges()
         os.kill(server.pid, signal.SIGKILL)
@@ -65,14 +65,14 @@ async def test_a_server_that_is_killed_leaves_no_bridge(home):
 @pytest.mark.skipif(os.name == "nt", reason="it has no socket")
 async def test_a_bridge_that_is_killed_leaves_no_folder(home):
     with jupyter_server(home) as server:
-        async with over_http(f"{server.url}mcp", "auto", token=TOKEN) as client:
+        async with over_http(f"{server.url}mcp-notebook", "auto", token=TOKEN) as client:
             assert not (await client.list_tools()).tools
             (bridge,) = server.find_bridges()
             folder = Path(bridge.cmdline()[-1])
             assert os.listdir(folder) == ["bridge.sock"]  # noqa: PTH208
             bridge.kill()
             await anyio.to_thread.run_sync(until, lambda: not folder.exists())
-        async with over_http(f"{server.url}mcp", "auto", token=TOKEN):
+        async with over_http(f"{server.url}mcp-notebook", "auto", token=TOKEN):
             (bridge,) = server.find_bridges()
             folder = Path(bridge.cmdline()[-1])
             assert folder.exists()

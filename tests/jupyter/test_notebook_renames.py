@@ -68,7 +68,7 @@ async def test_clients_panel_and_consent_know_its_new_name_while_a_cell_runs(
     cell = BUSY.format(began=str(began), end=str(end))
     async with (
         over_http(
-            f"{server.url}mcp", "legacy", token=TOKEN, message_handler=names.handle
+            f"{server.url}mcp-notebook", "legacy", token=TOKEN, message_handler=names.handle
         ) as client,
         anyio.create_task_group() as tasks,
     ):

@@ -58,7 +58,9 @@ async def test_a_notebook_that_nobody_has_open_is_run_and_offers_its_tools(serve
         {"step": "Code cell 2 of 2 of 2024/rain.ipynb ..."},
         {"done": True},
     ]
-    async with over_http(f"{server.url}mcp/2024/rain.ipynb", "auto", token=TOKEN) as client:
+    async with over_http(
+        f"{server.url}mcp-notebook/2024/rain.ipynb", "auto", token=TOKEN
+    ) as client:
         assert {tool.name for tool in await list_tools(client)} == {"double"}
         assert text_of(await client.call_tool("double", {"n": 4})) == "8"
     assert send_order(server, path) == [{"done": True}], "it is open"

@@ -142,7 +142,7 @@ async def busy(server, kernel, folder):
 
 
 def connect(server, **options):
-    return over_http(f"{server.url}mcp/panel", "legacy", token=TOKEN, **options)
+    return over_http(f"{server.url}mcp-notebook/panel", "legacy", token=TOKEN, **options)
 
 
 def find_call(kernel, tool):

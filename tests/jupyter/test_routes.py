@@ -33,13 +33,14 @@ ADD = '%%mcp_tool\ndef add(a: int) -> int:\n    "Add."\n    return a + 1'
 
 
 def _connect(server, era, notebook="", **options):
-    url = f"{server.url}mcp" + (f"/{notebook}" if notebook else "")
+    url = f"{server.url}mcp-notebook" + (f"/{notebook}" if notebook else "")
     return over_http(url, era, token=TOKEN, **options)
 
 
 @pytest.mark.smoke
-async def test_the_tools_of_all_notebooks_are_called_below_the_servers_base_url(server, era):
-    async with _connect(server, era) as client:
+@pytest.mark.parametrize("path", ["mcp-notebook", "mcp"])
+async def test_the_tools_of_all_notebooks_are_called_below_the_servers_base_url(server, era, path):
+    async with over_http(f"{server.url}{path}", era, token=TOKEN) as client:
         names = {tool.name for tool in (await client.list_tools()).tools}
         assert {"double_sales", "double_rain", "sales_measure", "rain_measure"} <= names
         assert text_of(await client.call_tool("double_rain", {"n": 21})) == "42"
@@ -56,11 +57,11 @@ async def test_below_the_name_of_a_notebook_are_its_tools_alone(server, notebook
 def test_the_head_of_an_answer_is_the_bridges_and_the_connection_is_the_servers(server):
     accept = {"Accept": "application/json, text/event-stream"}
     with httpx2.Client(headers=HEADERS | accept, timeout=TIMEOUT, trust_env=False) as http:
-        answer = http.post(f"{server.url}mcp", json=INITIALIZE)
+        answer = http.post(f"{server.url}mcp-notebook", json=INITIALIZE)
         assert "Set-Cookie" not in answer.headers
         session = {"Mcp-Session-Id": answer.headers["Mcp-Session-Id"]}
         initialized = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-        accepted = http.post(f"{server.url}mcp", json=initialized, headers=session)
+        accepted = http.post(f"{server.url}mcp-notebook", json=initialized, headers=session)
     assert accepted.status_code == 202
     for head in (answer.headers, accepted.headers):
         assert head["Server"].startswith("TornadoServer")
@@ -74,11 +75,11 @@ def test_the_head_of_a_stream_is_sent_before_its_first_event(server):
     """The first event may be a ping after 15 seconds."""
     accept = {"Accept": "application/json, text/event-stream"}
     with httpx2.Client(headers=HEADERS | accept, timeout=10, trust_env=False) as http:
-        answer = http.post(f"{server.url}mcp", json=INITIALIZE)
+        answer = http.post(f"{server.url}mcp-notebook", json=INITIALIZE)
         session = {"Mcp-Session-Id": answer.headers["Mcp-Session-Id"]}
         initialized = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-        http.post(f"{server.url}mcp", json=initialized, headers=session)
-        with http.stream("GET", f"{server.url}mcp", headers=session) as stream:
+        http.post(f"{server.url}mcp-notebook", json=initialized, headers=session)
+        with http.stream("GET", f"{server.url}mcp-notebook", headers=session) as stream:
             assert stream.headers["Content-Type"].startswith("text/event-stream")
 
 
@@ -93,15 +94,19 @@ def test_a_message_is_activity_of_the_server_and_a_stream_that_is_opened_again_i
                 return http.get(f"{server.url}api/status").json()["last_activity"]
 
             before = read_last_activity()
-            answer = http.post(f"{server.url}mcp", json=INITIALIZE)
+            answer = http.post(f"{server.url}mcp-notebook", json=INITIALIZE)
             session = {"Mcp-Session-Id": answer.headers["Mcp-Session-Id"]}
             after = read_last_activity()
             assert before < after
-            with http.stream("GET", f"{server.url}mcp", headers=session) as stream:
+            with http.stream("GET", f"{server.url}mcp-notebook", headers=session) as stream:
                 assert stream.status_code == 200
-            with http.stream("POST", f"{server.url}mcp", json=message, headers=headers) as stream:
+            with http.stream(
+                "POST", f"{server.url}mcp-notebook", json=message, headers=headers
+            ) as stream:
                 assert stream.status_code == 200
-            assert http.get(f"{server.url}mcp", headers={"Accept": "*/*"}).status_code >= 400
+            assert (
+                http.get(f"{server.url}mcp-notebook", headers={"Accept": "*/*"}).status_code >= 400
+            )
             assert read_last_activity() == after
 
 
@@ -193,14 +198,14 @@ def test_a_token_in_the_address_opens_nothing(server, method, path, headers):
 
 def test_a_token_in_the_body_of_a_form_opens_nothing(server):
     with httpx2.Client(trust_env=False) as http:
-        assert http.post(f"{server.url}mcp", data={"token": TOKEN}).status_code == 401
+        assert http.post(f"{server.url}mcp-notebook", data={"token": TOKEN}).status_code == 401
 
 
 @pytest.mark.parametrize(
     "path", ["..%2fhealthz", "..%2Fhealthz", "..", "%2e%2e", ".", "a%2f..%2f..%2fhealthz", "..%2f"]
 )
 def test_no_name_of_a_notebook_leads_to_another_path_of_the_bridge(server, path):
-    target = f"{urlsplit(server.url).path}mcp/{path}"
+    target = f"{urlsplit(server.url).path}mcp-notebook/{path}"
     connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=TIMEOUT)
     with closing(connection):
         connection.request("GET", target, headers=HEADERS)
@@ -218,7 +223,7 @@ def test_headers_may_contain_any_bytes(server, name, value):
     # Tornado refuses a control character and closes: a body that it has not read costs the answer.
     body = {} if value == b"\x7f" else {"json": LIST}
     with httpx2.Client(trust_env=False, timeout=TIMEOUT) as client:
-        answer = client.post(f"{server.url}mcp", headers=headers, **body)
+        answer = client.post(f"{server.url}mcp-notebook", headers=headers, **body)
     assert answer.status_code < 500, answer.text
 
 
@@ -229,7 +234,7 @@ def test_a_cookie_alone_is_refused_even_with_its_xsrf_token(server):
         xsrf = browser.cookies.get("_xsrf")
         assert browser.get(f"{server.url}api/kernels").status_code == 200, "the cookie is good"
         for headers in ({}, {"X-XSRFToken": xsrf}):
-            answer = browser.post(f"{server.url}mcp", json=LIST, headers=headers)
+            answer = browser.post(f"{server.url}mcp-notebook", json=LIST, headers=headers)
             assert answer.status_code == 403
             assert "cookie is not enough" in answer.json()["message"]
 

@@ -198,7 +198,7 @@ function describeConnected({ store, trans, client }: IPanelContext & { client: I
 function RemoteLines(props: IFoundProps): JSX.Element {
   const { store, trans, found } = props;
   const [name, setName] = React.useState(found.clients[0].name);
-  const url = URLExt.join(store.server.settings.baseUrl, 'mcp');
+  const url = URLExt.join(store.server.settings.baseUrl, 'mcp-notebook');
   const settings = formatSettings(found.place, url);
   // On a Hub, the page's token is the server's own, which may do more than an assistant has to.
   const token = found.place === 'JupyterHub' ? '' : PageConfig.getToken();

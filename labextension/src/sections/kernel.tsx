@@ -93,7 +93,7 @@ function Status(props: {
 export function ConnectionSection(props: ISectionProps): JSX.Element {
   const { store, trans, notebook } = props;
   const addresses = notebook.addresses.map(stripBackticks).filter(text => text.startsWith('http'));
-  const own = URLExt.join(store.server.settings.baseUrl, 'mcp');
+  const own = URLExt.join(store.server.settings.baseUrl, 'mcp-notebook');
   const all = [...new Set([own, ...addresses])];
   return (
     <Section title={trans.__('Connection')}>

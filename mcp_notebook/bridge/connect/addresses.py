@@ -13,7 +13,11 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 from mcp_notebook.bridge.access.gate import is_loopback
 from mcp_notebook.errors import RemoteError
 
-_PATH = "mcp"
+_PATH = "mcp-notebook"
+"""Path segment of the endpoint on a Jupyter server."""
+_SHORT_PATH = "mcp"
+"""That of a bridge; on a Jupyter server, another extension may have it."""
+_ENDPOINTS = (_PATH, _SHORT_PATH)
 _SHOWS_FILE = ("tree", "notebooks", "edit", "view", "files")
 """Path segments of Jupyter's URLs that are followed by a file's path."""
 _PAGES = frozenset(
@@ -163,10 +167,12 @@ def _make_address(origin: str, words: Sequence[str], token: str | None) -> Addre
             f"{_join(origin, words)} is a page of the JupyterHub, not of your server. Open your "
             "server in the browser, and copy its address, which contains /user/."
         )
-    if _PATH in words[after_user:]:
-        at = words.index(_PATH, after_user)
+    at = next((at for at in range(after_user, len(words)) if words[at] in _ENDPOINTS), None)
+    if at is not None:
         path = "/".join(words[at + 1 :]) if words[-1].endswith(".ipynb") else None
-        return Address((_join(origin, words),), _join(origin, words[:at]), path, token)
+        own = [*words[:at], _PATH, *words[at + 1 :]]
+        endpoints = dict.fromkeys((_join(origin, words), _join(origin, own)))
+        return Address(tuple(endpoints), _join(origin, words[:at]), path, token)
     pages = [at for at in range(after_user, len(words)) if words[at] in _PAGES]
     if pages:
         server = words[: pages[0]]
@@ -174,9 +180,10 @@ def _make_address(origin: str, words: Sequence[str], token: str | None) -> Addre
         endpoint = _join(origin, [*server, _PATH, *notebook])
         path = "/".join(notebook) or None
         return Address((endpoint,), _join(origin, server), path, token)
-    below = _join(origin, [*words, _PATH])
+    below = [_join(origin, [*words, path]) for path in _ENDPOINTS]
     itself = _join(origin, words)
-    return Address((below,) if after_user or not words else (below, itself), itself, token=token)
+    urls = below if after_user or not words else [*below, itself]
+    return Address(tuple(urls), itself, token=token)
 
 
 def _find_notebook(words: Sequence[str]) -> Sequence[str]:

@@ -130,7 +130,7 @@ async def _connect(
             f"The token from {credentials.place} was not sent there. If you trust that host, "
             f"connect to {server} instead."
         )
-    return await find_endpoint(http, Address((f"{server}/mcp",), server), theirs)
+    return await find_endpoint(http, Address((f"{server}/mcp-notebook",), server), theirs)
 
 
 class LaunchFile:

@@ -1,7 +1,8 @@
 """Finds the MCP endpoint among the candidate URLs of an address, before any message is forwarded.
 
 Runs on the event loop of `mcp-notebook connect`. It sends ``server/discover`` to each candidate:
-servers of 2026-07-28 answer it, and older ones answer with an MCP error.
+mcp-notebook's answer names it. Another program may have the address: other extensions of Jupyter
+serve MCP, too.
 """
 
 from http import HTTPStatus
@@ -14,7 +15,7 @@ from mcp_notebook.bridge.connect.addresses import Address
 from mcp_notebook.bridge.connect.credentials import Credentials
 from mcp_notebook.bridge.connect.failures import explain_status, explain_token
 from mcp_notebook.bridge.connect.headers import list_headers
-from mcp_notebook.bridge.connect.messages import make_message
+from mcp_notebook.bridge.connect.messages import Message, as_object, make_message
 from mcp_notebook.bridge.connect.remote import ANSWER_LIMIT, Remote, Reply, explain_reply
 from mcp_notebook.errors import RemoteError, Unreachable
 from mcp_notebook.protocol.versions import (
@@ -22,9 +23,15 @@ from mcp_notebook.protocol.versions import (
     CLIENT_INFO_KEY,
     LATEST_MODERN,
     PROTOCOL_VERSION_KEY,
+    SERVER_INFO_KEY,
+    SERVER_NAME,
 )
 
 _ABSENT = (404, 405)
+_OWN_ADDRESS = (
+    "On a Jupyter server, the address of mcp-notebook ends in /mcp-notebook, if it is installed "
+    "there."
+)
 _QUESTION = make_message(
     {
         "id": "mcp-notebook connect",
@@ -51,35 +58,49 @@ async def find_endpoint(
         credentials: Sent with each request.
 
     Raises:
-        RemoteError: There is no endpoint, it cannot be reached, or it does not accept the token.
+        RemoteError: There is no endpoint of mcp-notebook, it cannot be reached, or it does not
+            accept the token.
     """
-    refusals = []
+    refusals, others = [], []
     for url in address.endpoints:
         remote = Remote(http, url, credentials)
         reply = await _ask(remote)
-        if reply is None:
-            return remote
+        if isinstance(reply, Message):
+            name = _read_server_name(reply)
+            if name == SERVER_NAME:
+                return remote
+            others.append(f"{url} belongs to {name or 'another MCP server'}, not to mcp-notebook.")
+            continue
         if reply.location == f"{url}/":  # only a slash is added
             return Remote(http, reply.location, credentials)
         refusals.append((url, reply))
+    if others:
+        raise RemoteError(f"{others[0]} {_OWN_ADDRESS}")
     url, reply = min(refusals, key=lambda refusal: refusal[1].status in _ABSENT)
     if reply.status in _ABSENT and not reply.words:
         raise await _explain_absence(http, address, credentials)
     raise await explain_reply(Remote(http, url, credentials), reply)
 
 
-async def _ask(remote: Remote) -> Reply | None:
-    """Return the reply of a URL that is not an endpoint; None if it is one."""
+async def _ask(remote: Remote) -> Message | Reply:
+    """Return the message of a URL that is an endpoint, or else the reply."""
     with anyio.move_on_after(ANSWER_LIMIT):
         async with remote.post(_QUESTION.body, list_headers(_QUESTION)) as reply:
             if reply.status not in (401, 403):
-                async for _ in reply.read():
-                    return None
+                async for message in reply.read():
+                    return message
             return reply
     raise Unreachable(
         f"{remote.url} did not answer within {ANSWER_LIMIT:g} seconds. Check that the server is "
         "running: open it in the browser."
     )
+
+
+def _read_server_name(answer: Message) -> str | None:
+    """Return the name of the server that answered; None if it does not say it."""
+    meta = as_object(answer.result.get("_meta"))
+    name = as_object(meta.get(SERVER_INFO_KEY)).get("name")
+    return name if isinstance(name, str) and name.isprintable() else None
 
 
 async def _explain_absence(

@@ -91,7 +91,7 @@ class Starter:
         if not self._run:
             return remote
         assert repository.path is not None
-        server, credentials = remote.url.removesuffix("/mcp"), remote.credentials
+        server, credentials = remote.url.removesuffix("/mcp-notebook"), remote.credentials
         await open_notebook(self._http, server, repository.path, credentials, tell, run=True)
         # The endpoint of the notebook alone has its tools at once; that of all, a moment later.
         endpoint = f"{remote.url}/{quote(repository.path)}"

@@ -12,9 +12,9 @@ from mcp_notebook.bridge.server.sessions.client_profile import (
     TASKS_EXTENSION,
     VIEW_EXTENSION,
 )
-from mcp_notebook.protocol.versions import MODERN_VERSIONS
+from mcp_notebook.protocol.versions import MODERN_VERSIONS, SERVER_NAME
 
-SERVER_INFO = {"name": "mcp-notebook", "title": "Notebooks", "version": __version__}
+SERVER_INFO = {"name": SERVER_NAME, "title": "Notebooks", "version": __version__}
 """The server's ``serverInfo``."""
 ABOUT = (
     "The tools of the user's live Jupyter notebooks: each runs in the notebook's kernel and sees "

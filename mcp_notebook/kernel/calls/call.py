@@ -210,7 +210,9 @@ def _reason(call: Call, before: Sequence[Call], cell_since: float | None, now: f
         waits = f"{running.waits_for} for {_seconds(now - running.since)}"
         return f"a call of {running.tool!r} has been waiting for {waits}"
     if running is not None:
-        return f"a call of {running.tool!r} has been running for {_seconds(now - running.since)}"
+        hint = " (tools with `--run thread` take no turns)" if call.run == "main" else ""
+        since = _seconds(now - running.since)
+        return f"a call of {running.tool!r} has been running for {since}{hint}"
     return "the kernel's main thread is busy"
 
 

@@ -59,7 +59,7 @@ class PublicAddress(Struct, frozen=True, kw_only=True):
     origin: str | None
     """Scheme and host; None if only the browser knows them."""
     path: str
-    """Path of the endpoint, ``/user/ada/mcp``."""
+    """Path of the endpoint, ``/user/ada/mcp-notebook``."""
     token_page: str | None
     """Path of the Hub's token page; None if the server has its own token."""
     is_served: bool
@@ -87,7 +87,7 @@ def find_public_address(env: Mapping[str, str]) -> PublicAddress | None:
     return PublicAddress(
         place="Binder" if is_binder else "JupyterHub",
         origin=f"{parts.scheme}://{parts.netloc}" if parts.scheme and parts.netloc else None,
-        path=served or f"{prefix.rstrip('/')}/mcp",
+        path=served or f"{prefix.rstrip('/')}/mcp-notebook",
         token_page=None if is_binder else f"{base.rstrip('/')}/hub/token",
         is_served=served is not None,
     )

@@ -28,33 +28,67 @@ PATHS = st.lists(NAMES, max_size=3)
     [
         ("http://127.0.0.1:8791/mcp", "http://127.0.0.1:8791/mcp"),
         (" <http://127.0.0.1:8791/mcp/> ", "http://127.0.0.1:8791/mcp"),
-        ("localhost:8888", "http://localhost:8888/mcp"),
-        ("[::1]:8888/lab", "http://[::1]:8888/mcp"),
-        ("hub.example.org/user/ada/lab", f"{HUB}/user/ada/mcp"),
-        ("http://localhost:8888/lab", "http://localhost:8888/mcp"),
-        ("http://localhost:8888/lab/tree/a.ipynb", "http://localhost:8888/mcp/a.ipynb"),
-        ("http://localhost:8888/lab/tree/d", "http://localhost:8888/mcp"),
-        ("http://localhost:8888/lab/tree/RTC:d/a.ipynb", "http://localhost:8888/mcp/d/a.ipynb"),
+        ("localhost:8888", "http://localhost:8888/mcp-notebook"),
+        ("[::1]:8888/lab", "http://[::1]:8888/mcp-notebook"),
+        ("hub.example.org/user/ada/lab", f"{HUB}/user/ada/mcp-notebook"),
+        ("http://localhost:8888/lab", "http://localhost:8888/mcp-notebook"),
+        ("http://localhost:8888/lab/tree/a.ipynb", "http://localhost:8888/mcp-notebook/a.ipynb"),
+        ("http://localhost:8888/lab/tree/d", "http://localhost:8888/mcp-notebook"),
+        (
+            "http://localhost:8888/lab/tree/RTC:d/a.ipynb",
+            "http://localhost:8888/mcp-notebook/d/a.ipynb",
+        ),
         (
             "http://localhost:8888/lab/workspaces/x/tree/a.ipynb",
-            "http://localhost:8888/mcp/a.ipynb",
+            "http://localhost:8888/mcp-notebook/a.ipynb",
         ),
-        ("http://localhost:8888/doc/tree/a%20b.ipynb", "http://localhost:8888/mcp/a%20b.ipynb"),
-        ("http://localhost:8888/notebooks/d/a.ipynb?x=1#y", "http://localhost:8888/mcp/d/a.ipynb"),
-        ("http://localhost:8888/nbclassic/notebooks/a.ipynb", "http://localhost:8888/mcp/a.ipynb"),
-        ("http://localhost:8888/tree", "http://localhost:8888/mcp"),
-        ("http://localhost:8888/base/lab/tree/a.ipynb", "http://localhost:8888/base/mcp/a.ipynb"),
-        (f"{HUB}/user/x/lab/tree/a.ipynb", f"{HUB}/user/x/mcp/a.ipynb"),
-        (f"{HUB}/user/x/", f"{HUB}/user/x/mcp"),
-        (f"{HUB}/user/lab/lab/tree/lab/tree/a.ipynb", f"{HUB}/user/lab/mcp/lab/tree/a.ipynb"),
-        (f"{HUB}/user/x/second/lab", f"{HUB}/user/x/second/mcp"),
-        (f"{HUB}/jupyter/user/x/lab", f"{HUB}/jupyter/user/x/mcp"),
-        (f"{HUB}/hub/user/x/lab", f"{HUB}/user/x/mcp"),
-        (f"{HUB}/user/x/mcp/a.ipynb", f"{HUB}/user/x/mcp/a.ipynb"),
+        (
+            "http://localhost:8888/doc/tree/a%20b.ipynb",
+            "http://localhost:8888/mcp-notebook/a%20b.ipynb",
+        ),
+        (
+            "http://localhost:8888/notebooks/d/a.ipynb?x=1#y",
+            "http://localhost:8888/mcp-notebook/d/a.ipynb",
+        ),
+        (
+            "http://localhost:8888/nbclassic/notebooks/a.ipynb",
+            "http://localhost:8888/mcp-notebook/a.ipynb",
+        ),
+        ("http://localhost:8888/tree", "http://localhost:8888/mcp-notebook"),
+        (
+            "http://localhost:8888/base/lab/tree/a.ipynb",
+            "http://localhost:8888/base/mcp-notebook/a.ipynb",
+        ),
+        (f"{HUB}/user/x/lab/tree/a.ipynb", f"{HUB}/user/x/mcp-notebook/a.ipynb"),
+        (f"{HUB}/user/x/", f"{HUB}/user/x/mcp-notebook"),
+        (
+            f"{HUB}/user/lab/lab/tree/lab/tree/a.ipynb",
+            f"{HUB}/user/lab/mcp-notebook/lab/tree/a.ipynb",
+        ),
+        (f"{HUB}/user/x/second/lab", f"{HUB}/user/x/second/mcp-notebook"),
+        (f"{HUB}/jupyter/user/x/lab", f"{HUB}/jupyter/user/x/mcp-notebook"),
+        (f"{HUB}/hub/user/x/lab", f"{HUB}/user/x/mcp-notebook"),
+        (f"{HUB}/user/x/mcp-notebook/a.ipynb", f"{HUB}/user/x/mcp-notebook/a.ipynb"),
     ],
 )
 def test_an_address_from_the_browser_leads_to_its_endpoint(text, endpoint):
     assert read_address(text).endpoints[0] == endpoint
+
+
+@pytest.mark.parametrize(
+    ("text", "endpoints"),
+    [
+        (
+            "http://localhost:8888/base/mcp/a.ipynb",
+            ["base/mcp/a.ipynb", "base/mcp-notebook/a.ipynb"],
+        ),
+        ("http://localhost:8888", ["mcp-notebook", "mcp"]),
+        ("http://localhost:8888/x", ["x/mcp-notebook", "x/mcp", "x"]),
+    ],
+)
+def test_the_other_addresses_to_ask_if_another_program_has_the_first(text, endpoints):
+    urls = tuple(f"http://localhost:8888/{path}" for path in endpoints)
+    assert read_address(text).endpoints == urls
 
 
 def test_a_token_is_taken_out_of_the_address():
@@ -125,9 +159,10 @@ def test_any_notebook_of_any_user_is_found(base, user, name, folders):
     )
     address = read_address(f"{HUB}/{path}?token=t")
     quoted = [
-        quote(word, safe="!$&'()*+,;=:@~") for word in [*base, "user", user, "mcp", *notebook]
+        quote(word, safe="!$&'()*+,;=:@~")
+        for word in [*base, "user", user, "mcp-notebook", *notebook]
     ]
-    if "mcp" not in [*folders, "lab", "tree"]:
+    if not {"mcp", "mcp-notebook"} & set(folders):
         assert address.endpoints == (f"{HUB}/{'/'.join(quoted)}",)
     assert address.token == "t"
 

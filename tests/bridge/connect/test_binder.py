@@ -9,10 +9,8 @@ from types import SimpleNamespace
 import anyio
 import pytest
 from bridges import TOKEN
-from clients import text_of
-from endpoints import served
 from live import TIMEOUT
-from web_stand_ins import web_server
+from web_stand_ins import discovered, web_server
 
 from mcp_notebook.bridge.connect.addresses import read_address
 from mcp_notebook.bridge.connect.binder import LaunchFile, find_launch, launch_repository
@@ -64,7 +62,7 @@ def hub():
 
 
 def ready(url):
-    server = url.removesuffix("mcp")
+    server = url.removesuffix("mcp-notebook")
     event = {"phase": "ready", "message": f"server running at {server}\n", "image": "i:1"}
     return [
         *BUILD,
@@ -75,15 +73,20 @@ def ready(url):
 @contextmanager
 def mortal_server():
     """Run an endpoint whose answers the test changes, as those of a Binder that has ended."""
-    server = SimpleNamespace(
-        status=200, body=json.dumps({"jsonrpc": "2.0", "id": "x", "result": {}})
-    )
+    server = SimpleNamespace(status=200, body=discovered("mcp-notebook")[2])
 
     def answer(_request):
         return server.status, {"Content-Type": "application/json"}, server.body
 
     with web_server(answer) as url:
         yield url, server
+
+
+@pytest.fixture
+def launched():
+    """The endpoint of a Jupyter server that a BinderHub has started."""
+    with web_server(lambda _request: discovered("mcp-notebook")) as url:
+        yield f"{url}/user/rain-x/mcp-notebook"
 
 
 @contextmanager
@@ -100,40 +103,40 @@ async def find(home, hub, *, http=None, path="gh/ada/rain/main?labpath=a%20b.ipy
         return await find_launch(opened, repository, Credentials(), file), file
 
 
-async def test_a_repository_is_started_with_its_progress_and_kept_while_it_lives(home, hub, capsys):
-    async with served(home) as here:
-        hub.events = ready(here.url)
-        remote, file = await find(home, hub)
-        assert remote.url == here.url
-        assert hub.asked == ["/build/gh/ada/rain/main"]
-        said = capsys.readouterr().err.splitlines()
-        assert said[1:-1] == [
-            "waiting: Waiting for build to start...",
-            "fetching ...",
-            "building ...",
-            "built: Built image, launching...",
-            "launching: Launching server...",
-        ]
-        assert str(file.link_file) in said[-1]
-        assert TOKEN not in "".join(said)
-        link = here.url.removesuffix("mcp") + f"lab/tree/a%20b.ipynb?token={TOKEN}\n"
-        assert file.link_file.read_text("utf-8") == link
-        assert stat.S_IMODE(file.link_file.stat().st_mode) == 0o600
-        again, _ = await find(home, hub)
-        assert again.url == here.url
-        assert len(hub.asked) == 1
+async def test_a_repository_is_started_with_its_progress_and_kept_while_it_lives(
+    home, hub, launched, capsys
+):
+    hub.events = ready(launched)
+    remote, file = await find(home, hub)
+    assert remote.url == launched
+    assert hub.asked == ["/build/gh/ada/rain/main"]
+    said = capsys.readouterr().err.splitlines()
+    assert said[1:-1] == [
+        "waiting: Waiting for build to start...",
+        "fetching ...",
+        "building ...",
+        "built: Built image, launching...",
+        "launching: Launching server...",
+    ]
+    assert str(file.link_file) in said[-1]
+    assert TOKEN not in "".join(said)
+    link = launched.removesuffix("mcp-notebook") + f"lab/tree/a%20b.ipynb?token={TOKEN}\n"
+    assert file.link_file.read_text("utf-8") == link
+    assert stat.S_IMODE(file.link_file.stat().st_mode) == 0o600
+    again, _ = await find(home, hub)
+    assert again.url == launched
+    assert len(hub.asked) == 1
 
 
 @pytest.mark.parametrize("status", [302, 401, 403, 404, 424])
-async def test_one_that_has_ended_is_started_again(home, hub, capsys, status):
+async def test_one_that_has_ended_is_started_again(home, hub, launched, capsys, status):
     with mortal_server() as (url, server):
-        hub.events = ready(f"{url}/user/rain-x/mcp")
+        hub.events = ready(f"{url}/user/rain-x/mcp-notebook")
         await find(home, hub)
         server.status, server.body = status, "<html>"  # as Binder's proxy answers for it
-        async with served(home) as second:
-            hub.events = ready(second.url)
-            remote, _ = await find(home, hub)
-            assert remote.url == second.url
+        hub.events = ready(launched)
+        remote, _ = await find(home, hub)
+        assert remote.url == launched
     said = capsys.readouterr().err
     assert "The previous server on Binder has ended." in said
     assert len(hub.asked) == 2
@@ -148,7 +151,7 @@ HICCUPS += [(None, ""), (200, ""), (200, '{"version": "2.17.0"}'), (404, '{"erro
 async def test_one_that_answers_oddly_for_a_while_is_not_given_up(home, hub, status, body, is_new):
     """Neither one that has just been started nor one that has been used: it may have results."""
     with mortal_server() as (url, server):
-        hub.events = ready(f"{url}/user/rain-x/mcp")
+        hub.events = ready(f"{url}/user/rain-x/mcp-notebook")
         good = server.status, server.body
         if not is_new:
             await find(home, hub)
@@ -158,13 +161,13 @@ async def test_one_that_answers_oddly_for_a_while_is_not_given_up(home, hub, sta
                 await find(home, hub)
         server.status, server.body = good
         remote, _ = await find(home, hub)
-        assert remote.url == f"{url}/user/rain-x/mcp"
+        assert remote.url == f"{url}/user/rain-x/mcp-notebook"
     assert len(hub.asked) == 1
 
 
 async def test_a_client_is_told_that_a_server_on_binder_has_ended(home, hub):
     with mortal_server() as (url, server):
-        hub.events = ready(f"{url}/user/rain-x/mcp")
+        hub.events = ready(f"{url}/user/rain-x/mcp-notebook")
         async with open_http() as http:
             remote, _ = await find(home, hub, http=http)
             server.status, server.body = 403, "<html>"
@@ -172,23 +175,25 @@ async def test_a_client_is_told_that_a_server_on_binder_has_ended(home, hub):
                 await ask(remote, make_message({"id": 1, "method": "tools/list"}), {})
 
 
-async def test_two_commands_at_once_start_one_server(home, hub):
-    async with served(home) as here, anyio.create_task_group() as tasks:
-        hub.events = ready(here.url)
+async def test_two_commands_at_once_start_one_server(home, hub, launched):
+    async with anyio.create_task_group() as tasks:
+        hub.events = ready(launched)
         for _ in range(2):
             tasks.start_soon(find, home, hub)
     assert len(hub.asked) == 1
 
 
-async def test_a_command_that_waits_for_anothers_start_says_so_and_then_uses_its_server(home, hub):
+async def test_a_command_that_waits_for_anothers_start_says_so_and_then_uses_its_server(
+    home, hub, launched
+):
     steps, began, end = [], anyio.Event(), anyio.Event()
 
     def tell(text):
         steps.append(text)
         began.set()
 
-    async with served(home) as here, open_http() as http, anyio.create_task_group() as tasks:
-        hub.events = ready(here.url)
+    async with open_http() as http, anyio.create_task_group() as tasks:
+        hub.events = ready(launched)
         _, file = await find(home, hub)
 
         async def hold():
@@ -199,7 +204,7 @@ async def test_a_command_that_waits_for_anothers_start_says_so_and_then_uses_its
         async def wait():
             repository = read_address(f"{hub.url}/v2/gh/ada/rain/main?labpath=a%20b.ipynb")
             remote = await find_launch(http, repository, Credentials(), file, tell)
-            assert remote.url == here.url
+            assert remote.url == launched
 
         tasks.start_soon(hold)
         with anyio.fail_after(TIMEOUT):
@@ -234,22 +239,15 @@ async def test_a_build_that_fails_says_what_it_said_last(home, hub):
 
 
 async def test_a_server_without_mcp_is_told(home, hub):
-    hub.events = ready(f"{hub.url}/user/x/mcp")
-    with refused(r"/user/x/mcp cannot be used \(status 200\). This is not an MCP endpoint"):
+    hub.events = ready(f"{hub.url}/user/x/mcp-notebook")
+    with refused(
+        r"/user/x/mcp-notebook cannot be used \(status 200\). This is not an MCP endpoint"
+    ):
         await find(home, hub)
 
 
-@pytest.mark.slow
-async def test_an_assistant_reaches_a_repository_through_the_command(
-    hub, sales, bridge, connect_to
-):
-    hub.events = ready(bridge.url)
-    async with connect_to(f"{hub.url}/v2/gh/ada/rain/main", "auto") as client:
-        assert text_of(await client.call_tool("add", {"a": 1})) == "2"
-
-
 async def test_the_token_of_a_server_on_another_machine_is_not_sent_in_clear(home, hub):
-    hub.events = ready("http://192.0.2.1/user/x/mcp")
+    hub.events = ready("http://192.0.2.1/user/x/mcp-notebook")
     with refused("add --insecure"):
         await find(home, hub)
 
@@ -262,7 +260,7 @@ async def test_the_users_own_token_goes_only_to_the_host_that_the_user_named(hom
 
     def answer(request):
         seen.append(request.headers.get("Authorization"))
-        return 200, {"Content-Type": "application/json"}, '{"jsonrpc": "2.0", "id": "x"}'
+        return discovered("mcp-notebook")
 
     async with open_http() as http:
         with web_server(answer) as other:
@@ -278,5 +276,5 @@ async def test_the_users_own_token_goes_only_to_the_host_that_the_user_named(hom
         hub.events = [*BUILD, {"phase": "ready", "url": f"{hub.url}/user/x/"}]
         with refused("This is not an MCP endpoint"):
             await find_launch(http, repository, own, file)
-    assert hub.asked[-1] == "/user/x/mcp"
+    assert hub.asked[-1] == "/user/x/mcp-notebook"
     assert hub.tokens[-1] == f"Bearer {TOKEN}"

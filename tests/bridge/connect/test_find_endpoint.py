@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from bridges import TOKEN
 from endpoints import served
-from web_stand_ins import web_server
+from web_stand_ins import discovered, web_server
 
 from mcp_notebook.bridge.connect.addresses import read_address
 from mcp_notebook.bridge.connect.credentials import Credentials
@@ -55,38 +55,54 @@ async def test_a_wrong_token_or_none_is_told_with_where_to_find_one(home):
         assert "--token-file" in await explain(here.url, Credentials())
 
 
-async def test_a_server_of_an_older_protocol_is_found_wherever_it_is():
-    with server({"/tools": NO_SESSION}) as url:
-        assert await find(f"{url}/tools") == f"{url}/tools"
+@pytest.mark.parametrize(
+    ("other", "name"), [(discovered("jupyter-x"), "jupyter-x"), (NO_SESSION, "another MCP server")]
+)
+async def test_another_mcp_server_is_not_taken_for_a_notebook(other, name):
+    """Other extensions of Jupyter serve at /mcp; those of older versions do not say their names."""
+    with server({"/base/mcp": other, "/tools": other}) as url:
+        for path in ("base/mcp", "tools", "base"):
+            said = await explain(f"{url}/{path}")
+            assert f"belongs to {name}, not to mcp-notebook." in said
+            assert "ends in /mcp-notebook" in said
+    ours = discovered("mcp-notebook")
+    with server({"/base/mcp": other, "/base/mcp-notebook": ours}) as url:
+        assert await find(f"{url}/base/mcp") == f"{url}/base/mcp-notebook"
 
 
 async def test_a_jupyter_server_without_mcp_is_told_what_to_install():
     version = (200, JSON, json.dumps({"version": "2.17.0"}))
     with server({"/base/api": version}) as url:
         text = await explain(f"{url}/base/lab/tree/a.ipynb")
-        assert f"The Jupyter server {url}/base/ has no /mcp/a.ipynb" in text
+        assert f"The Jupyter server {url}/base/ has no /mcp-notebook/a.ipynb" in text
         assert "pip install -U mcp-notebook" in text
 
 
 async def test_a_server_that_is_something_else_is_told_with_what_to_check():
     with server({}) as url:
         text = await explain(f"{url}/shop")
-        assert f"{url}/shop/mcp is not an MCP endpoint" in text
+        assert f"{url}/shop/mcp-notebook is not an MCP endpoint" in text
         assert "Binder" in text
 
 
-@pytest.mark.parametrize("location", ["/hub/login?next=/user/x/mcp", "/user/x/login"])
+@pytest.mark.parametrize("location", ["/hub/login?next=/user/x/mcp-notebook", "/user/x/login"])
 async def test_a_hub_that_wants_a_login_says_where_tokens_are_made(location):
-    with server({"/user/x/mcp": (302, {"Location": location}, "")}) as url:
+    with server({"/user/x/mcp-notebook": (302, {"Location": location}, "")}) as url:
         text = await explain(f"{url}/user/x/lab", Credentials())
         assert "requires a token" in text
         assert f"{url}/hub/token" in text
 
 
-@pytest.mark.parametrize("reply", [(403, {}, "<html>"), (302, {"Location": "/hub/user/x/mcp"}, "")])
+@pytest.mark.parametrize(
+    "reply", [(403, {}, "<html>"), (302, {"Location": "/hub/user/x/mcp-notebook"}, "")]
+)
 async def test_a_hub_that_answers_in_place_of_a_server_says_where_to_start_it(reply):
     def answer(request):
-        return reply if request.method == "POST" else (302, {"Location": "/hub/user/x/mcp"}, "")
+        return (
+            reply
+            if request.method == "POST"
+            else (302, {"Location": "/hub/user/x/mcp-notebook"}, "")
+        )
 
     with web_server(answer) as url:
         assert f"Start it in the browser, at {url}/hub/home" in await explain(f"{url}/user/x/lab")
@@ -123,7 +139,7 @@ async def test_an_invalid_file_of_certificates_is_named(tmp_path, monkeypatch):
 
 async def test_what_a_server_says_itself_about_an_absent_notebook_is_passed_on():
     absent = (404, JSON, '{"error": "No open notebook is called \'a\'. None is open."}')
-    with server({"/user/x/mcp/a.ipynb": absent}) as url:
+    with server({"/user/x/mcp-notebook/a.ipynb": absent}) as url:
         text = await explain(f"{url}/user/x/lab/tree/a.ipynb")
         assert text.endswith("No open notebook is called 'a'. None is open.")
 

@@ -10,7 +10,7 @@ import anyio
 import pytest
 from bridges import TOKEN
 from live import TIMEOUT
-from web_stand_ins import web_server
+from web_stand_ins import discovered, web_server
 
 from mcp_notebook.bridge.connect.addresses import HubServer, read_address
 from mcp_notebook.bridge.connect.credentials import Credentials
@@ -23,7 +23,6 @@ from mcp_notebook.errors import NotebookNotOpen, RemoteError, ServerStopped
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("shared_certificates")]
 JSON, EVENTS = {"Content-Type": "application/json"}, {"Content-Type": "text/event-stream"}
 ADA = Credentials(TOKEN, "the file ~/hub.token")
-ANSWER = (200, JSON, json.dumps({"jsonrpc": "2.0", "id": "mcp-notebook connect", "result": {}}))
 RUNNING = (400, JSON, json.dumps({"status": 400, "message": "ada is already running"}))
 READY = {"progress": 100, "ready": True, "message": "Server ready at /user/ada/"}
 
@@ -67,7 +66,7 @@ class Hub:
         name = request.path.rpartition("/")[2]
         if name == "snow" or (name == "rain.ipynb" and not self.is_open):
             return 404, JSON, json.dumps({"error": f"No open notebook is called {name!r}."})
-        return ANSWER
+        return discovered("mcp-notebook")
 
 
 def _refuse(request):
@@ -182,7 +181,7 @@ async def test_a_server_that_takes_too_long_is_told(hub):
 async def test_a_server_and_its_notebook_are_started_and_found(hub):
     hub.api |= {SERVER: (201, {}, "")}
     url, told = await find(hub)
-    assert url == f"{hub.url}/user/ada/mcp/rain.ipynb"
+    assert url == f"{hub.url}/user/ada/mcp-notebook/rain.ipynb"
     assert hub.opened == [{"path": "rain.ipynb", "run": True}]
     assert told == [
         f"Starting the Jupyter server of ada on {hub.url} ...",
@@ -193,7 +192,7 @@ async def test_a_server_and_its_notebook_are_started_and_found(hub):
 async def test_what_runs_is_not_started(hub):
     hub.runs = hub.is_open = True
     url, told = await find(hub)
-    assert url.endswith("/user/ada/mcp/rain.ipynb")
+    assert url.endswith("/user/ada/mcp-notebook/rain.ipynb")
     assert not hub.asked
     assert not hub.opened
     assert not told
@@ -202,14 +201,14 @@ async def test_what_runs_is_not_started(hub):
 async def test_no_notebook_is_opened_that_the_address_does_not_name(hub):
     hub.api |= {SERVER: (201, {}, "")}
     url, _ = await find(hub, "user/ada/lab", run=False)
-    assert url == f"{hub.url}/user/ada/mcp"
+    assert url == f"{hub.url}/user/ada/mcp-notebook"
     assert not hub.opened
 
 
 async def test_a_name_that_is_not_the_path_of_a_notebook_opens_none(hub):
     hub.runs = True
     with refused("No open notebook is called 'snow'", NotebookNotOpen):
-        await find(hub, "user/ada/mcp/snow", run=False)
+        await find(hub, "user/ada/mcp-notebook/snow", run=False)
     assert not hub.opened
 
 
@@ -269,7 +268,7 @@ async def test_a_server_that_may_not_be_started_is_told_with_how_to_start_it(hub
     assert hub.asked.count(SERVER) == 1
 
 
-@pytest.mark.parametrize("page", ["user/ada/lab", "user/ada/mcp/rain", "mcp"])
+@pytest.mark.parametrize("page", ["user/ada/lab", "user/ada/mcp-notebook/rain", "mcp"])
 async def test_run_needs_a_notebook(hub, page):
     with refused("--run needs the address of a notebook"):
         await find(hub, page)

@@ -81,6 +81,13 @@ def test_a_call_behind_a_cell_is_told_how_long_the_cell_runs_and_who_is_before()
     assert said == "waiting: a cell has been running for 12 s; 2 calls before this one"
 
 
+def test_a_call_behind_another_one_is_told_whose_and_how_to_take_no_turns():
+    running, call = in_state(CallState.RUNNING), Call("b")
+    said = describe(call, [running, call], cell_since=None, now=running.since + 7)
+    hint = "(tools with `--run thread` take no turns)"
+    assert said == f"waiting: a call of 'top' has been running for 7 s {hint}"
+
+
 def test_a_call_behind_one_that_does_not_stop_is_told_so():
     stuck, call = in_state(CallState.CANCELLED), Call("b")
     stuck.is_stopping = True

@@ -16,13 +16,13 @@ from mcp_notebook.kernel.notebook.public_address import (
 HUB = {
     "JUPYTERHUB_SERVICE_PREFIX": "/hubs/user/ada/",
     "JUPYTERHUB_BASE_URL": "/hubs/",
-    "JPY_MCP_PATH": "/hubs/user/ada/mcp",
+    "JPY_MCP_PATH": "/hubs/user/ada/mcp-notebook",
 }
 BINDER = {
     "JUPYTERHUB_SERVICE_PREFIX": "/user/x-y-1/",
     "BINDER_REPO_URL": "https://github.com/x/y",
     "BINDER_LAUNCH_HOST": "https://mybinder.org/",
-    "JPY_MCP_PATH": "/user/x-y-1/mcp",
+    "JPY_MCP_PATH": "/user/x-y-1/mcp-notebook",
 }
 
 
@@ -30,7 +30,9 @@ def text_of(env):
     return build_address_card(find_public_address(env))["text/plain"]
 
 
-@pytest.mark.parametrize("env", [{}, {"JPY_MCP_PATH": "/mcp"}, {"JUPYTERHUB_HOST": "https://a"}])
+@pytest.mark.parametrize(
+    "env", [{}, {"JPY_MCP_PATH": "/mcp-notebook"}, {"JUPYTERHUB_HOST": "https://a"}]
+)
 def test_a_machine_of_ones_own_has_none(env):
     assert find_public_address(env) is None
 
@@ -50,7 +52,7 @@ def test_a_machine_of_ones_own_has_none(env):
 def test_a_hub_says_its_host_or_the_page_does(env, origin):
     text = text_of(HUB | env)
     assert f'"url": "https://{origin}' in text
-    assert "/hubs/user/ada/mcp" in text
+    assert "/hubs/user/ada/mcp-notebook" in text
     assert "/hubs/hub/token" in text
 
 
@@ -60,11 +62,11 @@ def test_the_settings_and_the_line_for_a_terminal_have_the_address_and_no_token(
     (settings,) = (json.loads(line) for line in text.splitlines() if "mcpServers" in line)
     assert settings["mcpServers"]["binder"] == {
         "type": "http",
-        "url": "https://HOST/user/x-y-1/mcp",
+        "url": "https://HOST/user/x-y-1/mcp-notebook",
         "headers": {"Authorization": "Bearer TOKEN"},
     }
     assert text.endswith(
-        "    mcp-notebook install claude-desktop --url https://HOST/user/x-y-1/mcp "
+        "    mcp-notebook install claude-desktop --url https://HOST/user/x-y-1/mcp-notebook "
         "--token-file notebook.token"
     )
 
@@ -81,9 +83,12 @@ def test_a_server_without_the_extension_is_told_from_one_that_has_it():
     [
         (
             HUB,
-            "On this JupyterHub, other computers reach it at /hubs/user/ada/mcp on this server",
+            "other computers reach it at /hubs/user/ada/mcp-notebook on this server",
         ),
-        (BINDER | {"JUPYTERHUB_PUBLIC_URL": "https://h.org/"}, "at https://h.org/user/x-y-1/mcp: "),
+        (
+            BINDER | {"JUPYTERHUB_PUBLIC_URL": "https://h.org/"},
+            "at https://h.org/user/x-y-1/mcp-notebook: ",
+        ),
         (HUB | {"JPY_MCP_PATH": ""}, "cannot reach it yet: `%mcp status` says why."),
     ],
 )
@@ -93,13 +98,16 @@ def test_who_serves_it_is_told_how_the_notebook_is_reached_from_outside(env, sai
 
 
 def test_a_shell_takes_the_line_as_it_stands_whatever_the_server_is_called():
-    env = HUB | {"JPY_MCP_PATH": "/user/a b;touch x$(id)/mcp"}
+    env = HUB | {"JPY_MCP_PATH": "/user/a b;touch x$(id)/mcp-notebook"}
     line = text_of(env).rpartition("\n")[2].strip()
-    assert shlex.split(line)[4] == "https://HOST/user/a b;touch x$(id)/mcp"
+    assert shlex.split(line)[4] == "https://HOST/user/a b;touch x$(id)/mcp-notebook"
 
 
 def test_hostile_variables_do_not_become_markup():
-    env = HUB | {"JUPYTERHUB_PUBLIC_URL": "https://<script>/", "JPY_MCP_PATH": "/'><b>/mcp"}
+    env = HUB | {
+        "JUPYTERHUB_PUBLIC_URL": "https://<script>/",
+        "JPY_MCP_PATH": "/'><b>/mcp-notebook",
+    }
     html = build_address_card(find_public_address(env))["text/html"]
     assert "<script>/" not in html
     assert "<b>" not in html
@@ -107,14 +115,14 @@ def test_hostile_variables_do_not_become_markup():
 
 def test_the_page_says_what_the_card_says():
     page = Path(__file__).parents[3] / "docs" / "guides" / "remote-notebooks.md"
-    env = BINDER | {"JPY_MCP_PATH": "/user/ada-rain-1a2b3c/mcp"}
+    env = BINDER | {"JPY_MCP_PATH": "/user/ada-rain-1a2b3c/mcp-notebook"}
     assert text_of(env) in page.read_text(encoding="utf-8")
 
 
 def test_loading_the_extension_shows_the_card_there_and_nowhere_else(home):
     with live_kernel(home, env=BINDER) as kernel:
         (card,) = kernel.ok("%load_ext mcp_notebook").displays
-        assert "https://HOST/user/x-y-1/mcp" in card["text/plain"]
+        assert "https://HOST/user/x-y-1/mcp-notebook" in card["text/plain"]
         assert kernel.ok("%reload_ext mcp_notebook").displays == []
         (tool,) = kernel.ok("%%mcp_tool\ndef f(a: int): return a").displays
         status = kernel.ok("%mcp status")

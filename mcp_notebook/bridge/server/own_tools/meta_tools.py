@@ -174,21 +174,14 @@ ONLY_TOOLS = (_SEARCH, *TOOLS[1:])
 """The tools that search, describe and call others, if no others are listed."""
 READER = messages.ToolInfo(
     name=READ_RESOURCE,
-    title="Read the rest of a result",
-    description="Read the rest of a shortened result in pages, by the address (notebook://...) "
-    "that it gives. In a table (CSV), line 1 has the column names, and line n+1 has row n: a "
-    "line break in a quoted cell begins no line.",
+    description="Read a shortened result in pages, by the address that it gives. In a table (CSV), "
+    "line n+1 has row n.",
     input_schema=_make_input_schema(
         ["uri"],
         uri={"type": "string"},
-        first_line={"default": 1, "minimum": 1, "type": "integer"},
-        lines={"default": MAX_LINES, "minimum": 1, "type": "integer"},
-        first_character={
-            "default": 1,
-            "description": "To continue within a long line.",
-            "minimum": 1,
-            "type": "integer",
-        },
+        first_line={"default": 1, "type": "integer"},
+        lines={"default": MAX_LINES, "type": "integer"},
+        first_character={"default": 1, "type": "integer"},
     ),
     annotations=_READS,
 )

@@ -179,14 +179,14 @@ def test_neither_status_nor_log_has_secrets(notebook, link):
     ("env", "words"),
     [
         ({}, None),
-        ({"JPY_MCP_PATH": "/base/mcp"}, "`/base/mcp` on this Jupyter server"),
+        ({"JPY_MCP_PATH": "/base/mcp-notebook"}, "`/base/mcp-notebook` on this Jupyter server"),
         (
             {
-                "JPY_MCP_PATH": "/user/ada/mcp",
+                "JPY_MCP_PATH": "/user/ada/mcp-notebook",
                 "JUPYTERHUB_SERVICE_PREFIX": "/user/ada/",
                 "JUPYTERHUB_PUBLIC_URL": "https://hub.example/user/ada/",
             },
-            "`https://hub.example/user/ada/mcp`",
+            "`https://hub.example/user/ada/mcp-notebook`",
         ),
     ],
 )

@@ -19,7 +19,7 @@ def make_state(**changes):
     fields = {
         "name": "weather",
         "kernel": "k7",
-        "addresses": ["`http://127.0.0.1:8791/mcp`", "`/base/mcp` on this Jupyter server"],
+        "addresses": ["`http://127.0.0.1:8791/mcp`", "`/base/mcp-notebook` on this Jupyter server"],
         "problems": ["old: `old` was deleted."],
         "clients": [
             messages.SeenClient(name="chat", since=NOW),
@@ -140,12 +140,12 @@ def test_every_text_is_escaped_and_no_name_can_become_code():
 def test_the_status_has_the_address_with_a_copy_button_and_the_home_folder():
     text, soup = show_status()
     assert "Address     http://127.0.0.1:8791/mcp\n" in text
-    assert "            /base/mcp on this Jupyter server\n" in text
+    assert "            /base/mcp-notebook on this Jupyter server\n" in text
     assert text.endswith("Home        `/h`")
     copied = [script.previous_sibling.text for script in soup("script") if "Copy" in script.text]
     assert copied == [
         "http://127.0.0.1:8791/mcp",
-        "/base/mcp",
+        "/base/mcp-notebook",
         "mcp-notebook install claude-code",
     ]
 
