@@ -107,10 +107,10 @@ def other_environment(server):
     python = folder / "bin" / "python"
     subprocess.run([uv, "venv", "-q", "--python", sys.executable, folder], check=True)
     subprocess.run([uv, "pip", "install", "-q", "--python", python, "ipykernel"], check=True)
-    command = [python, "-m", "ipykernel", "install", "--name", "geo", "--prefix", folder]
-    subprocess.run(command, check=True, capture_output=True)
-    spec = folder / "share" / "jupyter" / "kernels" / "geo"
-    shutil.copytree(spec, server.home / "data" / "kernels" / "geo")
+    spec = server.home / "data" / "kernels" / "geo" / "kernel.json"
+    spec.parent.mkdir(parents=True)
+    argv = [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    spec.write_text(json.dumps({"argv": argv, "display_name": "geo", "language": "python"}))
     return python
 
 
