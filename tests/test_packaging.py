@@ -105,6 +105,7 @@ def test_each_dependency_that_our_code_imports_is_declared():
         "jupyter-core",  # comes with jupyter-client, which is made of it
         "pydantic-core",  # comes with pydantic, at its version
         "traitlets",  # IPython's and ipykernel's objects are made of it
+        "annotationlib",  # of Python itself, since 3.14
     }
     graph = grimp.build_graph("mcp_notebook", include_external_packages=True)
     imported = {_normal(name.partition(".")[0]) for name in graph.modules}

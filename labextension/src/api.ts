@@ -142,7 +142,7 @@ export type Changes = Partial<INotebookState> & { counts?: { [name: string]: [nu
 export type Change =
   | { kernel: string; changes: Changes | null }
   | { kernel: string; show: true }
-  | { ready: true };
+  | { ready: true; requirement: string };
 
 /** The server, and the language of what is said about it. */
 export interface IServer {

@@ -18,11 +18,12 @@ import { PanelLayout, Widget } from '@lumino/widgets';
 import { ITool } from './api';
 import { countTools, describeEffect, describeKind } from './format';
 import { loadExtension } from './front';
+import { ILack, findLack } from './python';
 import { PanelStore } from './store';
 
-/** What IPython says of our magics if the extension is not loaded. */
+/** What is said of our magics if the extension is not loaded, and of it if it is not installed. */
 const NOT_LOADED =
-  /UsageError: (Cell magic|Line magic function) `%%?mcp(_tools?|_view)?` not found/;
+  /UsageError: (Cell magic|Line magic function) `%%?mcp(_tools?|_view)?` not found|^No module named 'mcp_notebook'/;
 
 /** What a line says, and what a click on it does. */
 interface ILine {
@@ -72,14 +73,19 @@ class CellLines {
     return this._store.notebooks.get(kernel)?.tools;
   }
 
+  private get _lack(): ILack | undefined {
+    return this._store.lacks.get(this._panel.sessionContext.session?.kernel?.id ?? '');
+  }
+
   private _updateIfChanged(): void {
-    if (this._tools !== this._shown) {
+    if (this._tools !== this._shown || this._lack !== this._shownLack) {
       this._update();
     }
   }
 
   private _update(): void {
     const tools = (this._shown = this._tools);
+    this._shownLack = this._lack;
     if (tools) {
       this._unloaded.clear();
     }
@@ -130,13 +136,11 @@ class CellLines {
 
   private _explainLoading(cell: Cell): ILine {
     return {
-      text: this._trans.__('mcp_notebook is not loaded in this kernel.'),
-      button: this._trans.__('Load it and run this cell'),
-      act: () => {
-        this._unloaded.delete(cell.model.id);
-        this._update();
-        void loadExtension(this._panel, cell);
-      }
+      text: this._lack?.text ?? this._trans.__('mcp_notebook is not loaded in this kernel.'),
+      button: this._lack?.line
+        ? this._trans.__('Install it there and run this cell')
+        : this._trans.__('Load it and run this cell'),
+      act: () => void loadExtension(this._panel, this._store, this._trans, cell)
     };
   }
 
@@ -164,7 +168,11 @@ class CellLines {
     }
     const outputs = (cell.model as ICodeCellModel).outputs.toJSON();
     const isUnloaded =
-      !this._tools && outputs.some(output => NOT_LOADED.test(String(output.text ?? '')));
+      !this._tools &&
+      outputs.some(({ text, evalue }) => NOT_LOADED.test(String(text ?? evalue ?? '')));
+    if (isUnloaded) {
+      void findLack(this._panel, this._store, this._trans);
+    }
     if (isUnloaded !== this._unloaded.has(cell.model.id)) {
       if (isUnloaded) {
         this._unloaded.add(cell.model.id);
@@ -179,6 +187,7 @@ class CellLines {
   /** The cells whose list is followed. */
   private _cells: CellList | undefined;
   private _shown: ITool[] | undefined;
+  private _shownLack: ILack | undefined;
   /** Cells that need mcp_notebook, by their ids. */
   private _unloaded = new Set<string>();
 }

@@ -9,8 +9,10 @@ import {
   NotebookActions,
   NotebookPanel
 } from '@jupyterlab/notebook';
+import { TranslationBundle } from '@jupyterlab/translation';
 
 import { INotebookActions } from './hooks';
+import { ensureInstalled } from './python';
 import { PanelStore } from './store';
 
 /** Tell the store which notebook is in front, and what becomes of its kernel. */
@@ -50,7 +52,9 @@ export function followFront(tracker: INotebookTracker, store: PanelStore): void 
 
 export function makeActions(
   app: JupyterFrontEnd,
-  tracker: INotebookTracker | null
+  tracker: INotebookTracker | null,
+  store: PanelStore,
+  trans: TranslationBundle
 ): INotebookActions {
   return {
     hasCell: id =>
@@ -100,7 +104,7 @@ export function makeActions(
     load: () => {
       const panel = tracker?.currentWidget;
       if (panel) {
-        void loadExtension(panel);
+        void loadExtension(panel, store, trans);
       }
     },
     runDownTo: ids => {
@@ -108,7 +112,7 @@ export function makeActions(
       if (panel) {
         const cells = panel.content.widgets;
         const last = Math.max(...ids.map(id => cells.findIndex(cell => cell.model.id === id)));
-        void loadExtension(panel, ...cells.slice(0, last + 1));
+        void loadExtension(panel, store, trans, ...cells.slice(0, last + 1));
       }
     },
     openNotebook: kernel => {
@@ -147,7 +151,15 @@ const LOADS = /^[ \t]*%(load|reload)_ext[ \t]+mcp_notebook\b/m;
  *
  * If the notebook has no such cell, it becomes the first one.
  */
-export async function loadExtension(panel: NotebookPanel, ...then: Cell[]): Promise<void> {
+export async function loadExtension(
+  panel: NotebookPanel,
+  store: PanelStore,
+  trans: TranslationBundle,
+  ...then: Cell[]
+): Promise<void> {
+  if (!(await ensureInstalled(panel, store, trans))) {
+    return;
+  }
   const notebook = panel.content;
   const find = () =>
     notebook.widgets.find(

@@ -15,7 +15,11 @@ export interface INotebookActions {
   insertCell(source: string, options?: { run?: boolean }): void;
   /** Insert a cell with its outputs in the notebook of a kernel; returns whether it is open. */
   insertRecordedCell(kernel: string, cell: IRecordedCell): boolean;
-  /** Run the cell that loads mcp_notebook; insert it if there is none. */
+  /**
+   * Run the cell that loads mcp_notebook; insert it if there is none.
+   *
+   * If the kernel's environment lacks it, the store says so; asked again, it can be installed.
+   */
   load(): void;
   /** Run cells of the notebook in front and all above them, which they may need. */
   runDownTo(ids: string[]): void;

@@ -40,7 +40,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
   ) => {
     const trans = (translator ?? nullTranslator).load('mcp_notebook');
     const store = new PanelStore({ settings: app.serviceManager.serverSettings, trans });
-    const context: IPanelContext = { store, trans, actions: makeActions(app, tracker) };
+    const context: IPanelContext = { store, trans, actions: makeActions(app, tracker, store, trans) };
     if (tracker) {
       followFront(tracker, store);
     }
@@ -184,7 +184,7 @@ function notifyOfQuestions(
   });
   const context = (kernel: string) => {
     if (kernel !== store.front?.kernel) {
-      makeActions(app, null).openNotebook(kernel);
+      makeActions(app, null, store, trans).openNotebook(kernel);
     }
   };
 }

@@ -14,6 +14,7 @@ import {
   hasServerExtension,
   openChanges
 } from './api';
+import { ILack } from './python';
 
 /** Milliseconds until a lost stream is opened again, at first and at most. */
 const RETRY = 500;
@@ -72,6 +73,12 @@ export class PanelStore {
 
   front: IFront | null = null;
 
+  /** What pip installs to give another environment the server's own mcp_notebook. */
+  requirement = '';
+
+  /** What kernels lack that were asked to load mcp_notebook, by their ids. */
+  readonly lacks = new Map<string, ILack>();
+
   /** What became of the last thing that the user did here; also read out. */
   note = '';
 
@@ -127,6 +134,15 @@ export class PanelStore {
     }
   }
 
+  setLack(kernel: string, lack: ILack | undefined): void {
+    if (lack) {
+      this.lacks.set(kernel, lack);
+    } else {
+      this.lacks.delete(kernel);
+    }
+    this._changed.emit();
+  }
+
   setNote(note: string): void {
     this.note = note;
     this._changed.emit();
@@ -164,6 +180,7 @@ export class PanelStore {
 
   private _take(change: Change, seen: Set<string>): void {
     if ('ready' in change) {
+      this.requirement = change.requirement;
       // What an earlier stream told of and this one does not is gone.
       for (const kernel of [...this.notebooks.keys()].filter(known => !seen.has(known))) {
         this.notebooks.delete(kernel);

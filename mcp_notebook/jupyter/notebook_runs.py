@@ -25,6 +25,7 @@ from typing import Any, cast
 from weakref import WeakValueDictionary
 
 from jupyter_client.asynchronous.client import AsyncKernelClient
+from jupyter_client.kernelspec import NoSuchKernel
 from jupyter_client.session import Session
 from jupyter_core.utils import ensure_async
 from jupyter_server.services.contents.manager import ContentsManager
@@ -125,11 +126,19 @@ class NotebookRuns:
             session = await self._sessions.get_session(path=path)
             return cast("str", session["kernel"]["id"])
         tell(f"Starting a kernel for {path} ...")
-        name = notebook.get("metadata", {}).get("kernelspec", {}).get("name")
+        metadata = notebook.get("metadata", {})
+        name = metadata.get("kernelspec", {}).get("name")
         try:
             specs = self._kernels.kernel_spec_manager
             if name and specs:  # a start that fails for it would keep the server from stopping
-                specs.get_kernel_spec(name)
+                try:
+                    specs.get_kernel_spec(name)
+                except NoSuchKernel:
+                    if metadata.get("language_info", {}).get("name") != "python":
+                        raise
+                    default = self._kernels.default_kernel_name
+                    tell(f"The kernel {name!r} is not installed here; {default!r} is used instead.")
+                    name = default
             session = await self._sessions.create_session(
                 path=path,
                 name=cast("Any", PurePosixPath(path).name),

@@ -1,6 +1,9 @@
 """The line below a cell: which tools it declares, and that the extension is not loaded."""
 
 import json
+import shutil
+import subprocess
+import sys
 
 import pytest
 from lab_page import SOON, THEMES
@@ -92,6 +95,64 @@ def test_a_notebook_without_load_ext_gets_it_as_its_first_cell(server, open_note
     first = notebook.cells.first
     expect(first).to_contain_text("%load_ext mcp_notebook", timeout=SOON)
     expect(notebook.cells.last.locator(".jp-Cell-outputArea")).not_to_contain_text("UsageError")
+
+
+@pytest.fixture
+def other_environment(server):
+    """An environment with ipykernel only: the name of its kernel, and its Python."""
+    uv = shutil.which("uv")
+    if uv is None:
+        pytest.skip("uv is not installed")
+    folder = server.home / "geo"
+    python = folder / "bin" / "python"
+    subprocess.run([uv, "venv", "-q", "--python", sys.executable, folder], check=True)
+    subprocess.run([uv, "pip", "install", "-q", "--python", python, "ipykernel"], check=True)
+    spec = server.home / "data" / "kernels" / "geo" / "kernel.json"
+    spec.parent.mkdir(parents=True)
+    argv = [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    spec.write_text(json.dumps({"argv": argv, "display_name": "geo", "language": "python"}))
+    return python
+
+
+def test_an_environment_that_lacks_the_package_is_named_and_gets_it_if_its_user_agrees(
+    open_notebook, other_environment
+):
+    notebook = open_notebook("quickstart.ipynb")
+    change = (
+        "() => window.jupyterapp.shell.currentWidget.sessionContext.changeKernel({name: 'geo'})"
+    )
+    notebook.page.evaluate(change)
+    notebook.wait_until_idle()
+    panel = SidePanel(notebook).open()
+    count = notebook.cells.count()
+    panel.button("Load mcp_notebook").click()
+    version = ".".join(map(str, sys.version_info[:3]))
+    lack = (
+        "mcp_notebook is not installed in the environment of this kernel, "
+        f"Python {version} ({other_environment})."
+    )
+    panel.expect_text(lack)
+    expect(panel.button("Install it there")).to_be_visible()
+    assert notebook.cells.count() == count  # no cell that fails
+    notebook.photograph("other_environment", panel.place)
+    assert find_violations(panel.place) == []
+    cell = notebook.add_cell(TOOLS)
+    notebook.start_cell(cell)
+    line = notebook.cells.nth(cell).locator(".jp-mcp-line")
+    expect(line).to_contain_text(lack, timeout=SOON)
+    dialog = notebook.page.locator(".jp-Dialog")
+    install = line.get_by_role("button", name="Install it there and run this cell")
+    install.click()
+    expect(dialog).to_contain_text(f'!uv pip install --python "{other_environment}" ')
+    notebook.photograph("other_environment_question", dialog)
+    dialog.get_by_role("button", name="Cancel").click()
+    expect(dialog).to_have_count(0)
+    expect(notebook.page.locator(".jp-Notebook")).not_to_contain_text("uv pip")
+    install.click()
+    dialog.get_by_role("button", name="Install").click()
+    expect(line).to_have_text("tool · 0 calls · read-only", timeout=3 * SOON)
+    panel.expect_text("live")
+    expect(notebook.page.locator(".jp-Notebook")).not_to_contain_text("uv pip")
 
 
 @pytest.mark.oldest_jupyterlab

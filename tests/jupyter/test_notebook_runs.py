@@ -68,6 +68,16 @@ async def test_a_notebook_that_nobody_has_open_is_run_and_offers_its_tools(serve
     assert session["name"] == "rain.ipynb"
 
 
+def test_a_python_notebook_whose_kernel_is_missing_runs_in_that_of_the_server(server):
+    language = {"name": "python"}
+    write_notebook(server.home / "gone.ipynb", LOAD, kernel="conda-gone", language_info=language)
+    steps = send_order(server, "gone.ipynb")
+    assert steps[1] == {
+        "step": "The kernel 'conda-gone' is not installed here; 'python3' is used instead."
+    }
+    assert steps[-1] == {"done": True}
+
+
 def test_two_clients_at_once_start_one_kernel_and_run_the_cells_once(server):
     path = write(server, "twice.ipynb", COUNT, LOAD, TOOL)
     with ThreadPoolExecutor() as threads:

@@ -58,15 +58,16 @@ export function KernelState(
   // A kernel that starts gets later what it is sent now. If another program has restarted it,
   // JupyterLab takes it to be starting until it is sent something.
   const isStarting = front.status === 'starting';
+  const lack = store.lacks.get(front.kernel);
   return (
     <Status
       kind={isStarting ? 'wait' : 'off'}
       word={isStarting ? trans.__('the kernel is starting') : trans.__('not loaded')}
     >
-      {trans.__('This notebook offers no tools yet.')}{' '}
+      {lack?.text ?? trans.__('This notebook offers no tools yet.')}{' '}
       <SmallButton
-        label={trans.__('Load mcp_notebook')}
-        title={LOAD}
+        label={lack?.line ? trans.__('Install it there') : trans.__('Load mcp_notebook')}
+        title={lack?.line || LOAD}
         onClick={() => actions.load()}
       />
     </Status>

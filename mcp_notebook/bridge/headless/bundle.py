@@ -25,11 +25,11 @@ from mcp_notebook.bridge.headless.notebook_trust import check_trust
 from mcp_notebook.bridge.headless.script_environment import (
     BLOCK_START,
     find_block,
-    find_own_requirement,
     find_uv,
     lock_script,
     sync_environment,
 )
+from mcp_notebook.discovery.own_requirement import find_own_requirement
 from mcp_notebook.errors import NotebookError
 from mcp_notebook.settings.settings import DEFAULT_PORT, Settings
 from mcp_notebook.text.terminal import print_note

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mcp_notebook.bridge.headless.kernel_process import (
     KernelLaunch,
-    check_kernel_name,
+    choose_kernel,
     make_environment,
 )
 from mcp_notebook.bridge.headless.notebook_code import read_code
@@ -49,8 +49,7 @@ async def launch_early(path: Path, settings: Settings) -> AsyncIterator[EarlyKer
         kernel = None
         if not settings.trusted_only:
             try:
-                name = _read_kernel_name(path, settings)
-                check_kernel_name(name, path)
+                name, _ = choose_kernel(_read_kernel_name(path, settings), path)
                 kernel_id = make_id()
                 env = make_environment(path, settings, kernel_id)
                 launch = await stack.enter_async_context(KernelLaunch(name, path, env))

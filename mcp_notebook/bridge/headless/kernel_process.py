@@ -23,7 +23,12 @@ from mcp_notebook.bridge.headless import jupyter_client_import  # noqa: F401
 
 # isort: split
 from jupyter_client.asynchronous.client import AsyncKernelClient
-from jupyter_client.kernelspec import KernelSpec, KernelSpecManager, NoSuchKernel
+from jupyter_client.kernelspec import (
+    NATIVE_KERNEL_NAME,
+    KernelSpec,
+    KernelSpecManager,
+    NoSuchKernel,
+)
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.session import Session
 
@@ -93,30 +98,57 @@ def make_environment(path: Path, settings: Settings, kernel_id: str) -> dict[str
     return env | {KERNEL_ID: kernel_id, "JPY_SESSION_NAME": str(path)}
 
 
-def check_kernel_name(name: str, path: Path) -> None:
-    """Check that a kernelspec exists and is for Python.
+def choose_kernel(name: str, path: Path, language: str = "") -> tuple[str, str]:
+    """Choose the kernelspec for a notebook: the one that it names, or another Python kernel.
 
     Args:
-        name: The kernelspec's name.
-        path: The notebook that names it.
+        name: The kernelspec that the notebook names.
+        path: The notebook.
+        language: The notebook's language; empty if it does not say.
+
+    Returns:
+        The name of an installed kernelspec, and a note if it is another one.
 
     Raises:
-        NotebookError: It does not exist, or is for another language.
+        NotebookError: The kernel is not for Python, or is missing and cannot be replaced.
     """
     specs = KernelSpecManager(log=make_silent_logger())
+    note = ""
     try:
         spec = specs.get_kernel_spec(name)
     except NoSuchKernel:
-        names = ", ".join(sorted(specs.find_kernel_specs())) or "none: `pip install ipykernel`"
-        raise NotebookError(
-            f"{path.name} needs the kernel {name!r}, which is not installed here. Installed: "
-            f"{names}. Install it, or choose another kernel for the notebook in Jupyter and save."
-        ) from None
+        substitute = _find_python_kernel(specs) if language.lower() == "python" else None
+        if substitute is None:
+            names = ", ".join(sorted(specs.find_kernel_specs())) or "none: `pip install ipykernel`"
+            raise NotebookError(
+                f"{path.name} needs the kernel {name!r}, which is not installed here. Installed: "
+                f"{names}. Install it, or choose another kernel for the notebook in Jupyter and "
+                "save."
+            ) from None
+        spec = specs.get_kernel_spec(substitute)
+        note = (
+            f"{path.name} was saved with the kernel {name!r}, which is not installed here. It runs "
+            f"in {substitute!r} instead ({spec.argv[0]})."
+        )
+        name = substitute
     if spec.language.lower() != "python":
         raise NotebookError(
             f"{path.name} uses the kernel {name!r}, which is for {spec.language}. Only Python "
             "notebooks can offer tools."
         )
+    return name, note
+
+
+def _find_python_kernel(specs: KernelSpecManager) -> str | None:
+    """Return the name of Jupyter's default kernel, or of the only Python kernel."""
+    names = [
+        name
+        for name, found in specs.get_all_specs().items()
+        if found["spec"]["language"].lower() == "python"
+    ]
+    if NATIVE_KERNEL_NAME in names:
+        return NATIVE_KERNEL_NAME
+    return names[0] if len(names) == 1 else None
 
 
 class KernelLaunch:

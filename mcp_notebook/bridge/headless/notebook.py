@@ -27,7 +27,7 @@ from mcp_notebook.bridge.headless.early_kernel import EarlyKernel
 from mcp_notebook.bridge.headless.kernel_process import (
     KernelLaunch,
     KernelProcess,
-    check_kernel_name,
+    choose_kernel,
     make_environment,
     make_silent_logger,
     run_kernel,
@@ -48,6 +48,7 @@ from mcp_notebook.discovery.records import Record, list_live_records
 from mcp_notebook.errors import KernelDied, NotebookError, OffersNothing
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.missing_tools import REFUSED
+from mcp_notebook.text.terminal import print_note
 from mcp_notebook.text.wording import strip_escapes
 from mcp_notebook.wire import messages
 
@@ -83,7 +84,7 @@ async def run_notebook(  # noqa: PLR0913 - what it uses
     progress: Callable[[CellProgress], None],
     early: EarlyKernel | None = None,
     version: Version | None = None,
-    tells_distrust: bool = True,
+    warns: bool = True,
     allow_errors: bool = False,
 ) -> AsyncIterator[RunningNotebook]:
     """Run a notebook's cells in a kernel of its own, and keep the kernel for the block.
@@ -96,7 +97,7 @@ async def run_notebook(  # noqa: PLR0913 - what it uses
         progress: Called before each cell and at the end.
         early: The notebook's kernel, if it was started early.
         version: The version to run; None: the current content of the file.
-        tells_distrust: Whether to warn if the notebook is not trusted.
+        warns: Whether to warn if the notebook is not trusted, or its kernel is not installed.
         allow_errors: Whether to go on after a cell that fails.
 
     Yields:
@@ -108,12 +109,18 @@ async def run_notebook(  # noqa: PLR0913 - what it uses
     path = Path(os.path.abspath(path.expanduser()))  # noqa: ASYNC240, PTH100 - touches no disk
     text, document = version or read_notebook(path)
     notebook = list_code_cells(document)
-    kernel_name = find_kernel_name(notebook.metadata.get("kernelspec", {}))
+    kernelspec = notebook.metadata.get("kernelspec", {})
+    kernel_name = find_kernel_name(kernelspec)
     sources = [cell.source for cell in notebook.cells]
     block = find_block(path, sources) if settings.own_environment else None
+    note = ""
     if block is None:
-        check_kernel_name(kernel_name, path)
-    await check_trust(path, text, settings, is_told=tells_distrust)
+        language = notebook.metadata.get("language_info", {}).get("name")
+        language = str(language or kernelspec.get("language", ""))
+        kernel_name, note = choose_kernel(kernel_name, path, language)
+    await check_trust(path, text, settings, is_told=warns)
+    if note and warns:
+        print_note(note)
     kernel_id = early.kernel_id if early else make_id()
     python = None if block is None else await install_environment(path, block, settings)
     launch = KernelLaunch(kernel_name, path, make_environment(path, settings, kernel_id), python)
@@ -123,7 +130,9 @@ async def run_notebook(  # noqa: PLR0913 - what it uses
         await early.launch.end()
     try:
         async with run_kernel(launch, settings) as kernel:
-            failures = await _run_cells(kernel, path, notebook, progress, allow_errors=allow_errors)
+            failures = await _run_cells(
+                kernel, path, notebook, progress, note, allow_errors=allow_errors
+            )
             record, tools = await _find_record(path, settings, kernel_id, failures)
             keep_offer(settings.home, path, describe_code(document), record.name, tools)
             yield RunningNotebook(record, kernel.wait_for_end)
@@ -136,17 +145,19 @@ async def run_notebook(  # noqa: PLR0913 - what it uses
 # -- the cells -------------------------------------------------------------------------------------
 
 
-async def _run_cells(
+async def _run_cells(  # noqa: PLR0913 - what it uses
     kernel: KernelProcess,
     path: Path,
     notebook: NotebookNode,
     progress: Callable[[CellProgress], None],
+    note: str,
     *,
     allow_errors: bool,
 ) -> list[str]:
     """Run the cells in order, and return what failed; only code cells are numbered.
 
-    A function that cannot be a tool does not keep a notebook from serving its other tools.
+    A function that cannot be a tool does not keep a notebook from serving its other tools. The note
+    ends the error of a cell.
     """
     runner = NotebookClient(
         notebook,
@@ -172,7 +183,7 @@ async def _run_cells(
             failures.append(failure)
             if not (allow_errors or can_go_on):
                 advice = _LOAD if _NOT_LOADED.search(failure) else _ADVICE
-                raise NotebookError(f"{failure}\n{advice}")
+                raise NotebookError(f"{failure}\n{advice} {note}".rstrip())
     progress(CellProgress(notebook=path, done=total, total=total, failure=failure))
     return failures
 

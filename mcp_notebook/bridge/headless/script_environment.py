@@ -6,18 +6,16 @@ file, never into a command. The notebook has been trusted before, because instal
 """
 
 import hashlib
-import json
 import os
 import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Sequence
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import anyio
 
-from mcp_notebook._version import __version__
+from mcp_notebook.discovery.own_requirement import find_own_requirement
 from mcp_notebook.errors import NotebookError
 from mcp_notebook.settings.private_files import make_private_folder
 from mcp_notebook.settings.settings import Settings
@@ -137,22 +135,6 @@ async def lock_script(uv: str, path: Path, script: Path, block: str, own: Sequen
     if not _names_us(block):
         await _run(uv, path, "add", "--frozen", "--script", script.name, *own, cwd=script.parent)
     await _run(uv, path, "lock", "--script", str(script))
-
-
-def find_own_requirement() -> list[str]:
-    """Return the arguments of ``uv add`` for this package, from where it was installed."""
-    try:
-        text = distribution(_NAME).read_text("direct_url.json")
-    except PackageNotFoundError:  # a copy on the path
-        text = None
-    if text is None:
-        return [f"{_NAME}=={__version__}"]
-    origin = json.loads(text)
-    if "vcs_info" in origin:
-        vcs = origin["vcs_info"]
-        return [f"{_NAME} @ {vcs['vcs']}+{origin['url']}@{vcs['commit_id']}"]
-    is_editable = origin.get("dir_info", {}).get("editable", False)
-    return [*(["--editable"] if is_editable else []), f"{_NAME} @ {origin['url']}"]
 
 
 async def _lock(uv: str, path: Path, block: str, own: Sequence[str], folder: Path) -> None:

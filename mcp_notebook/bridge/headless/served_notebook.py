@@ -388,7 +388,7 @@ class ServedNotebook:
                 progress=progress,
                 early=early,
                 version=version,
-                tells_distrust=self._warned_of != digest,
+                warns=self._warned_of != digest,
             ) as notebook:
                 display.close()
                 self._warned_of = digest

@@ -21,6 +21,8 @@ _MAX_READ = 10_000
 """Bytes; the files about a thread are smaller."""
 _PRIVATE = 128
 """Flag of a futex operation on a lock that is not shared with other processes."""
+_NEW_JOIN = 0x109, 2
+"""How a new glibc (seen in 2.43) joins a thread: for a state of its own, not for the id."""
 
 
 def waits_for_ever(pid: int) -> bool:
@@ -76,7 +78,8 @@ def _is_endless(pid: int, syscall: str, missing: set[str]) -> bool:
         return False
     _address, operation, value, limit, *_others = (int(argument, 16) for argument in arguments)
     # Joining a thread waits until the system clears its id, in memory that counts as shared.
-    return limit == 0 and (bool(operation & _PRIVATE) or str(value) in missing)
+    is_join = str(value) in missing or (operation, value) == _NEW_JOIN
+    return limit == 0 and (bool(operation & _PRIVATE) or is_join)
 
 
 def _has_both_ends(pid: int, descriptor: int) -> bool:

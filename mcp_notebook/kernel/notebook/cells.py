@@ -333,6 +333,7 @@ class _Cell:
         definitions: dict[str, Any] = {}
         try:
             exec(code, self._shell.user_ns, definitions)  # noqa: S102 - the user's own cell
+            _ = definitions[name].__annotations__  # since Python 3.14 they are evaluated only here
         except NameError as error:
             if not _is_raised_in(error, self._filename):
                 raise

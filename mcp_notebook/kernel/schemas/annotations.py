@@ -3,7 +3,6 @@
 Runs in the user's kernel, at definition, on any thread.
 """
 
-import builtins
 import collections.abc
 import sys
 import types
@@ -50,27 +49,20 @@ def resolve_known_names(annotation: Any, namespace: dict[str, Any]) -> tuple[Any
         annotation: As for `resolve_hint`.
         namespace: The globals of the function.
     """
-    names = _KnownNames(namespace)
-    try:
-        return resolve_hint(annotation, names), tuple(names.missing)
-    except NameError as error:  # from a `type` statement, which uses its own module's names
-        return Any, (*names.missing, str(error.name))
-    except Exception:  # noqa: BLE001 - the author's expression, with something else in it
-        return Any, tuple(names.missing)
-
-
-class _KnownNames(dict[str, Any]):
-    """A namespace that defines every name: undefined ones as ``Any``."""
-
-    def __init__(self, namespace: dict[str, Any]) -> None:
-        super().__init__({**vars(builtins), **namespace})
-        self.missing: dict[str, None] = {}
-
-    def __missing__(self, name: str) -> Any:
-        if name in collections.abc.__all__:  # often imported only for type checkers
-            return getattr(collections.abc, name)
-        self.missing[name] = None
-        return Any
+    known = dict(namespace)
+    missing: list[str] = []
+    while True:
+        try:
+            return resolve_hint(annotation, known), tuple(missing)
+        except NameError as error:
+            name = str(error.name)
+            if name in known:  # from a `type` statement, which uses its own module's names
+                return Any, tuple(missing)
+            known[name] = getattr(collections.abc, name, Any)  # often imported for checkers only
+            if known[name] is Any:
+                missing.append(name)
+        except Exception:  # noqa: BLE001 - the author's expression, with something else in it
+            return Any, tuple(missing)
 
 
 def translate_hint(annotation: Any, within: tuple[Any, ...] = ()) -> Any:

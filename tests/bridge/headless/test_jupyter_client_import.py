@@ -19,7 +19,7 @@ def run_python(code):
 )
 def test_kernels_are_found_without_ipython_which_can_be_imported_afterwards():
     code = (
-        f"{IMPORT}kernel_process.check_kernel_name('python3', pathlib.Path('sums.ipynb'));"
+        f"{IMPORT}kernel_process.choose_kernel('python3', pathlib.Path('sums.ipynb'));"
         "print('IPython.core' in sys.modules);"
         "from IPython import get_ipython; from ipykernel import version_info;"
         "print(get_ipython(), version_info[0] >= 6)"

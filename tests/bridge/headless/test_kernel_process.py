@@ -1,5 +1,6 @@
 """The process of a headless kernel, without a notebook's cells."""
 
+import json
 import os
 import signal
 import sys
@@ -9,11 +10,12 @@ from pathlib import Path
 import anyio
 import psutil
 import pytest
+from jupyter_client.kernelspec import KernelSpecManager
 from live import TIMEOUT, kernel_env
 
 from mcp_notebook.bridge.headless.kernel_process import (
     KernelLaunch,
-    check_kernel_name,
+    choose_kernel,
     run_kernel,
 )
 from mcp_notebook.errors import NotebookError
@@ -22,9 +24,41 @@ from mcp_notebook.settings.settings import Settings
 pytestmark = pytest.mark.anyio
 
 
-def test_a_kernelspec_that_is_not_is_named_with_those_that_are():
-    with pytest.raises(NotebookError, match=r"sums\.ipynb needs the kernel 'nope'.*python3"):
-        check_kernel_name("nope", Path("sums.ipynb"))
+@pytest.mark.parametrize(
+    ("installed", "language", "chosen"),
+    [
+        ({"python3": "python", "geo": "python"}, "python", "python3"),
+        ({"geo": "Python", "ir": "R"}, "Python", "geo"),
+        ({"geo": "python", "bio": "python"}, "python", None),  # either may be wrong
+        ({"ir": "R"}, "python", None),
+        ({"python3": "python"}, "R", None),
+        ({"python3": "python"}, "", None),
+    ],
+)
+def test_a_missing_kernel_is_replaced_by_the_default_or_only_one_for_python(
+    monkeypatch, tmp_path, installed, language, chosen
+):
+    for name, of in installed.items():
+        folder = tmp_path / "kernels" / name
+        folder.mkdir(parents=True)
+        spec = {"argv": [f"/envs/{name}/python"], "display_name": name, "language": of}
+        (folder / "kernel.json").write_text(json.dumps(spec))
+    (tmp_path / "kernels" / "broken").mkdir()
+    (tmp_path / "kernels" / "broken" / "kernel.json").write_text("{")
+    monkeypatch.setattr(KernelSpecManager, "ensure_native_kernel", False)
+    monkeypatch.setattr(KernelSpecManager, "kernel_dirs", [str(tmp_path / "kernels")])
+    if chosen is None:
+        expected = r"sums\.ipynb needs the kernel 'gone', which is not installed here.*Installed: "
+        with pytest.raises(NotebookError, match=expected + f".*{min(installed)}"):
+            choose_kernel("gone", Path("sums.ipynb"), language)
+    else:
+        name, note = choose_kernel("gone", Path("sums.ipynb"), language)
+        assert name == chosen
+        assert note == (
+            "sums.ipynb was saved with the kernel 'gone', which is not installed here. "
+            f"It runs in {chosen!r} instead (/envs/{chosen}/python)."
+        )
+        assert choose_kernel(chosen, Path("sums.ipynb")) == (chosen, "")
 
 
 async def test_a_kernel_runs_in_the_notebooks_folder_and_ends_with_the_block(home):

@@ -27,12 +27,13 @@ LOAD = "%load_ext mcp_notebook"
 ADD = '%%mcp_tool\ndef add(a: int, b: int) -> int:\n    "Add."\n    return a + b'
 
 
-def _notebook(folder, *cells, name="sums.ipynb", kernel="python3", tags=()):
+def _notebook(folder, *cells, name="sums.ipynb", kernel="python3", tags=(), **metadata):
     path = folder / name
     made = [nbformat.v4.new_code_cell(cell) for cell in cells]
     for cell in made:
         cell.metadata["tags"] = list(tags)
-    metadata = {"kernelspec": {"name": kernel, "display_name": kernel}} if kernel else {}
+    if kernel:
+        metadata["kernelspec"] = {"name": kernel, "display_name": kernel}
     notebook = nbformat.v4.new_notebook(
         cells=[nbformat.v4.new_markdown_cell("# Sums"), *made], metadata=metadata
     )
@@ -290,6 +291,18 @@ async def test_a_missing_kernelspec_is_named_with_those_that_exist(folder, setti
     said = await _refused(_notebook(folder, LOAD, kernel="conda-gone"), settings)
     assert "'conda-gone', which is not installed here" in said
     assert "python3" in said
+
+
+async def test_a_python_notebook_runs_in_the_kernel_that_there_is_and_says_so(
+    folder, settings, capsys
+):
+    path = _notebook(folder, LOAD, ADD, kernel="conda-gone", language_info={"name": "python"})
+    note = f"{path.name} was saved with the kernel 'conda-gone', which is not installed here."
+    async with _run(path, settings):
+        pass
+    assert note in capsys.readouterr().err
+    path = _notebook(folder, "import geo", kernel="conda-gone", language_info={"name": "python"})
+    assert note in await _refused(path, settings)  # which may be why it failed
 
 
 async def test_a_kernel_of_another_language_is_refused(folder, home, settings):

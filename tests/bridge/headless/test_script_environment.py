@@ -1,7 +1,5 @@
 """What needs uv and packages from an index is in .ci/distribution."""
 
-import json
-from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
@@ -10,7 +8,7 @@ from notebook_files import write_notebook
 from mcp_notebook.bridge.headless import script_environment
 from mcp_notebook.bridge.headless.early_kernel import launch_early
 from mcp_notebook.bridge.headless.notebook import run_notebook
-from mcp_notebook.bridge.headless.script_environment import find_block, find_own_requirement
+from mcp_notebook.bridge.headless.script_environment import find_block
 from mcp_notebook.errors import NotebookError
 from mcp_notebook.settings.settings import Settings
 
@@ -72,30 +70,6 @@ async def test_what_uv_says_is_told(folder, settings, monkeypatch):
             pass
     assert "the script block of sums.ipynb lists:\nno acme (add --frozen" in str(caught.value)
     assert list(settings.environments_folder.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("origin", "words"),
-    [
-        (None, ["mcp-notebook==0.1.0"]),
-        ({"url": "file:///d/m.whl", "archive_info": {}}, ["mcp-notebook @ file:///d/m.whl"]),
-        ({"url": "file:///d", "dir_info": {}}, ["mcp-notebook @ file:///d"]),
-        (
-            {"url": "file:///d", "dir_info": {"editable": True}},
-            ["--editable", "mcp-notebook @ file:///d"],
-        ),
-        (
-            {"url": "https://h/r", "vcs_info": {"vcs": "git", "commit_id": "a1"}},
-            ["mcp-notebook @ git+https://h/r@a1"],
-        ),
-    ],
-)
-def test_the_environment_gets_this_package_from_where_it_came(monkeypatch, origin, words):
-    ours = distribution("mcp-notebook")
-    text = None if origin is None else json.dumps(origin)
-    monkeypatch.setattr(type(ours), "read_text", lambda _, __: text)
-    monkeypatch.setattr(script_environment, "__version__", "0.1.0")
-    assert find_own_requirement() == words
 
 
 @pytest.mark.parametrize(

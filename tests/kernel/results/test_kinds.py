@@ -253,7 +253,9 @@ def test_durations_are_written_alike(to_text, pandas):
     numpy = pytest.importorskip("numpy")
     values = {"a": timedelta(hours=5), "b": pandas.Timedelta("5h"), "c": numpy.timedelta64(5, "h")}
     assert to_text(values) == '{"a":"PT5H","b":"PT5H","c":"PT5H"}'
-    assert to_text([numpy.timedelta64("NaT"), numpy.timedelta64(5, "M")]) == '[null,"5 months"]'
+    assert (
+        to_text([numpy.timedelta64("NaT", "s"), numpy.timedelta64(5, "M")]) == '[null,"5 months"]'
+    )
 
 
 class Quantity:

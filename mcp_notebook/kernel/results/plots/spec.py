@@ -5,13 +5,20 @@ plotly, Vega and bokeh, whether as objects with numpy arrays or as parsed JSON.
 """
 
 import base64
+import contextlib
 import json
 from collections.abc import Mapping
 from typing import Any
 
 from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.text import cut_text, replace_surrogates
-from mcp_notebook.kernel.safe.to_json import Conversion, TooLarge, format_json, to_structured
+from mcp_notebook.kernel.safe.to_json import (
+    MAX_STRUCTURED_DEPTH,
+    Conversion,
+    TooLarge,
+    format_json,
+    to_structured,
+)
 
 _STEPS = (1_000, 200, 50, 20, 10, 6, 4)
 """Maximum items per list, tried in this order until the text fits."""
@@ -50,27 +57,35 @@ def write_json(spec: Any, max_items: int = _MAX_ITEMS) -> str:
         TooLarge: They have more items.
         TooDeep: It contains itself, or is nested too deep.
     """
-    _check_size(spec, max_items)
+    depth = _measure_depth(spec, max_items)
     options: dict[str, Any] = {"ensure_ascii": False, "separators": (",", ":")}
-    try:
+    if depth <= MAX_STRUCTURED_DEPTH:
         # Most specifications are plain JSON, for which this is a hundred times faster.
-        return replace_surrogates(json.dumps(spec, allow_nan=False, **options))
-    except (TypeError, ValueError, RecursionError):
-        return json.dumps(to_structured(spec, max_items), **options)
+        with contextlib.suppress(TypeError, ValueError):
+            return replace_surrogates(json.dumps(spec, allow_nan=False, **options))
+    return json.dumps(to_structured(spec, max_items), **options)
 
 
-def _check_size(spec: Any, most: int) -> None:
-    """Refuse a specification that would take forever to write, such as repeated nested lists."""
-    open_parts = [spec] if isinstance(spec, _PARTS) else []
-    while open_parts:
-        part = open_parts.pop()
-        items = part if isinstance(part, (list, tuple)) else part.values()
-        most -= len(items)
-        if most < 0:
-            raise TooLarge
-        open_parts += [
-            item for item in items if type(item) not in _SCALARS and isinstance(item, _PARTS)
-        ]
+def _measure_depth(spec: Any, most: int) -> int:
+    """Return how deep a specification is nested.
+
+    Raises:
+        TooLarge: It would take forever to write, as repeated nested lists do.
+    """
+    depth, parts = 0, [spec] if isinstance(spec, _PARTS) else []
+    while parts:
+        depth += 1
+        deeper: list[Any] = []
+        for part in parts:
+            items = part if isinstance(part, (list, tuple)) else part.values()
+            most -= len(items)
+            if most < 0:
+                raise TooLarge
+            deeper += [
+                item for item in items if type(item) not in _SCALARS and isinstance(item, _PARTS)
+            ]
+        parts = deeper
+    return depth
 
 
 class _Shortening(Conversion):

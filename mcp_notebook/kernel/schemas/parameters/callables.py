@@ -169,7 +169,7 @@ def read_return_annotation(function: Callable[..., Any]) -> Any:
     plain = _unwrap(function)
     if inspect.isclass(plain):
         return NO_ANNOTATION
-    annotation = inspect.signature(function).return_annotation
+    annotation = read_signature(function).return_annotation
     if annotation is NO_ANNOTATION:
         return annotation
     return resolve_hint(annotation, find_namespace(plain))
@@ -234,7 +234,7 @@ def list_fixed_parameters(function: Callable[..., Any]) -> Iterable[str]:
     """Return the names of the parameters that a partial has bound."""
     if not isinstance(function, functools.partial):
         return ()
-    parameters = inspect.signature(function.func).parameters
+    parameters = read_signature(function.func).parameters
     return (*function.keywords, *list(parameters)[: len(function.args)])
 
 
@@ -418,6 +418,18 @@ def read_binding(function: Callable[..., Any], *, offers_rest: bool = True) -> B
     )
 
 
+def read_signature(
+    function: Callable[..., Any], *, follow_wrapped: bool = True
+) -> inspect.Signature:
+    """Return the signature of a callable; undefined names in its annotations raise no error yet."""
+    if sys.version_info >= (3, 14):
+        from annotationlib import Format  # noqa: PLC0415 - as late as Python reads annotations
+
+        lazy = Format.FORWARDREF
+        return inspect.signature(function, follow_wrapped=follow_wrapped, annotation_format=lazy)
+    return inspect.signature(function, follow_wrapped=follow_wrapped)
+
+
 def inspect_parameters(
     function: Callable[..., Any], *, follow_wrapped: bool = True
 ) -> Sequence[inspect.Parameter]:
@@ -430,7 +442,7 @@ def inspect_parameters(
     if isinstance(function, functools.partial):
         # A copy: `update_wrapper` makes `inspect` look through the partial, at what it has fixed.
         function = functools.partial(function.func, *function.args, **function.keywords)
-    signature = inspect.signature(function, follow_wrapped=follow_wrapped)
+    signature = read_signature(function, follow_wrapped=follow_wrapped)
     parameters = list(signature.parameters.values())
     if follow_wrapped and _is_single_dispatch_method(function):
         return parameters[1:]  # `self`: its wrapper is bound, and does not say so
@@ -438,6 +450,8 @@ def inspect_parameters(
 
 
 def _is_single_dispatch_method(function: Any) -> bool:
+    if type(function).__name__ == "_singledispatchmethod_get":  # since Python 3.14
+        return True
     code = getattr(function, "__code__", None)
     return getattr(code, "co_qualname", "").startswith("singledispatchmethod.")
 

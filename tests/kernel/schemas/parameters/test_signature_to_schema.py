@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
 from refusals import refusal_of
 from schemas import check_schema
 
-from mcp_notebook.errors import InvalidArguments
+from mcp_notebook.errors import DefinitionError, InvalidArguments
 from mcp_notebook.kernel.schemas.parameters.signature_to_schema import read_function_schema
 
 
@@ -464,6 +464,20 @@ def test_an_undefined_name_that_no_cell_can_define_stands_for_any_value():
         "Its module does not define `Label`, `Missing`: any value is accepted where a type hint "
         "uses them (of `by`, `how`)."
     )
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="before, it is an error of the `def`")
+def test_an_undefined_name_in_an_annotation_that_is_read_late_is_named():
+    source = "def f(by: list[Label], size: int = 1) -> Frame: 'D.'"
+    names = {"__name__": "library"}
+    exec(source, names)
+    schema = read_function_schema(names["f"])
+    assert schema.input_schema["properties"]["by"] == {"type": "array", "items": {}}
+    assert "does not define `Label`" in " ".join(schema.warnings)
+    names = {"__name__": "__main__"}
+    exec(source, names)
+    with pytest.raises(DefinitionError, match="the type hint of `by` uses `Label`, which is not"):
+        read_function_schema(names["f"])
 
 
 def test_functions_of_a_library_are_tools_whatever_their_type_hints():
