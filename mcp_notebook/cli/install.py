@@ -197,6 +197,7 @@ def _list_clients() -> None:
         (client.name, client.title, str(client.find_file(machine)))
         for client in CLIENTS.values()
         if is_installed(client, machine)
+        and (client.package is None or client.is_importable or client.find_file(machine).exists())
     ]
     print_table(["Client", "", "Settings file"], rows)
     others = [name for name in CLIENTS if name not in {row[0] for row in rows}]

@@ -55,6 +55,9 @@ class ConfiguredServer:
     def env(self) -> Mapping[str, str]:
         """The environment variables of the command."""
         env = self.entry.get("env")
+        if isinstance(env, list):  # of Jupyter AI
+            pairs = [item for item in env if isinstance(item, dict)]
+            env = {str(item.get("name")): item.get("value", "") for item in pairs}
         return {key: str(env[key]) for key in env} if isinstance(env, dict) else {}
 
     @property

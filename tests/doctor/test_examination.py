@@ -246,7 +246,7 @@ def test_a_folder_is_checked_by_what_its_notebooks_offer(user):
     assert "Its command starts and lists no tools." in check_well("cursor")
     write_notebook(folder / "new.ipynb", LOAD, PID)
     said = check_well("cursor")
-    assert " s and lists 1 tool (run_notebook)." in said
+    assert " s and lists 3 tools (run_notebook, pid, suicide)." in said
 
 
 def test_a_remote_server_that_does_not_answer_is_named(user):
