@@ -4,11 +4,13 @@ import collections
 import datetime as dt
 import enum
 import functools
+import importlib
 import io
 import pathlib
 import sqlite3
 import sys
 import uuid
+from contextlib import closing
 from typing import NamedTuple
 
 import pytest
@@ -33,58 +35,58 @@ class Shop:
     """A class of the notebook's."""
 
 
-def load(library, make):
-    """Return a value of a library that may not be installed."""
-    return make(pytest.importorskip(library))
+def of(library, make):
+    """Return the parameters of a case with a value of a library that may not be installed."""
+    needed = [] if library in sys.stdlib_module_names else [library.partition(".")[0]]
+    return pytest.param(library, make, marks=[pytest.mark.needs(name) for name in needed])
 
 
 @pytest.mark.parametrize(
     ("library", "make"),
     [
-        ("pandas", lambda pd: pd.DataFrame({"dtype": [1], "tolist": [1]})),
-        ("pandas", lambda pd: pd.DataFrame({"a": [1]}).groupby("a")),
-        ("polars", lambda pl: pl.DataFrame({"a": [1]})),
-        ("polars", lambda pl: pl.LazyFrame({"a": [1]})),
-        ("pyarrow", lambda pa: pa.table({"a": [1]})),
-        ("xarray", lambda xr: xr.Dataset({"a": ("x", [1])})),
-        ("sklearn.linear_model", lambda linear: linear.LinearRegression()),
-        ("statsmodels.api", lambda sm: sm.OLS([1.0, 2, 3], [1.0, 2, 4]).fit()),
-        ("matplotlib.figure", lambda figure: figure.Figure()),
-        ("matplotlib.figure", lambda figure: figure.Figure().subplots()),
-        ("networkx", lambda nx: nx.DiGraph()),
-        ("numpy", lambda np: np.random.default_rng(0)),
-        ("sqlite3", lambda sqlite: sqlite.connect(":memory:").cursor()),
-        ("sys", lambda _: Shop()),
+        of("pandas", lambda pd: pd.DataFrame({"dtype": [1], "tolist": [1]})),
+        of("pandas", lambda pd: pd.DataFrame({"a": [1]}).groupby("a")),
+        of("polars", lambda pl: pl.DataFrame({"a": [1]})),
+        of("polars", lambda pl: pl.LazyFrame({"a": [1]})),
+        of("pyarrow", lambda pa: pa.table({"a": [1]})),
+        of("xarray", lambda xr: xr.Dataset({"a": ("x", [1])})),
+        of("sklearn.linear_model", lambda linear: linear.LinearRegression()),
+        of("statsmodels.api", lambda sm: sm.OLS([1.0, 2, 3], [1.0, 2, 4]).fit()),
+        of("matplotlib.figure", lambda figure: figure.Figure()),
+        of("matplotlib.figure", lambda figure: figure.Figure().subplots()),
+        of("networkx", lambda nx: nx.DiGraph()),
+        of("numpy", lambda np: np.random.default_rng(0)),
+        of("sys", lambda _: Shop()),
     ],
 )
 def test_frames_models_axes_graphs_and_connections_are_objects(library, make):
-    assert is_object(load(library, make))
+    assert is_object(make(importlib.import_module(library)))
 
 
 @pytest.mark.parametrize(
     ("library", "make"),
     [
-        ("numpy", lambda np: np.zeros((2, 2))),
-        ("numpy", lambda np: np.float64(1)),
-        ("numpy", lambda np: np.sin),
-        ("pandas", lambda pd: pd.Series([1])),
-        ("pandas", lambda pd: pd.Index([1])),
-        ("pandas", lambda pd: pd.Categorical(["a"])),
-        ("pandas", lambda pd: pd.Timestamp("2020")),
-        ("pandas", lambda pd: pd.Period("2020")),
-        ("pandas", lambda pd: pd.NA),
-        ("polars", lambda pl: pl.Series([1])),
-        ("pyarrow", lambda pa: pa.array([1])),
-        ("pyarrow", lambda pa: pa.chunked_array([[1]])),
-        ("xarray", lambda xr: xr.DataArray([1])),
-        ("scipy.sparse", lambda sparse: sparse.csr_matrix((2, 2))),
-        ("sympy", lambda sympy: sympy.Symbol("x") ** 2),
-        ("ipywidgets", lambda widgets: widgets.IntSlider()),
+        of("numpy", lambda np: np.zeros((2, 2))),
+        of("numpy", lambda np: np.float64(1)),
+        of("numpy", lambda np: np.sin),
+        of("pandas", lambda pd: pd.Series([1])),
+        of("pandas", lambda pd: pd.Index([1])),
+        of("pandas", lambda pd: pd.Categorical(["a"])),
+        of("pandas", lambda pd: pd.Timestamp("2020")),
+        of("pandas", lambda pd: pd.Period("2020")),
+        of("pandas", lambda pd: pd.NA),
+        of("polars", lambda pl: pl.Series([1])),
+        of("pyarrow", lambda pa: pa.array([1])),
+        of("pyarrow", lambda pa: pa.chunked_array([[1]])),
+        of("xarray", lambda xr: xr.DataArray([1])),
+        of("scipy.sparse", lambda sparse: sparse.csr_matrix((2, 2))),
+        of("sympy", lambda sympy: sympy.Symbol("x") ** 2),
+        of("ipywidgets", lambda widgets: widgets.IntSlider()),
         *(
-            ("sys", lambda _, value=value: value)
+            of("sys", lambda _, value=value: value)
             for value in (
                 *(5, 1.5, True, None, "x", b"x", [1], (1,), {"a": 1}, {1}, range(3), len, Shop),
-                *(load, sys, lambda: 1, functools.partial(len, []), "".join, (x for x in "ab")),
+                *(of, sys, lambda: 1, functools.partial(len, []), "".join, (x for x in "ab")),
                 *(dt.date(2020, 1, 1), dt.timedelta(1), uuid.uuid4(), Color.RED),
                 *(pathlib.Path(), io.StringIO(), Point(1, 2), collections.deque(), {}.keys()),
                 *(collections.Counter(), ValueError("x"), functools.lru_cache(len)),
@@ -93,7 +95,7 @@ def test_frames_models_axes_graphs_and_connections_are_objects(library, make):
     ],
 )
 def test_values_arrays_containers_and_functions_are_none(library, make):
-    assert not is_object(load(library, make))
+    assert not is_object(make(importlib.import_module(library)))
 
 
 def bound(function, **variables):
@@ -153,7 +155,8 @@ def test_a_type_hint_makes_it_a_parameter_if_clients_can_send_such_a_type(hint, 
     def query(source): ...
 
     query.__annotations__["source"] = hint
-    assert bound(query, source=sqlite3.connect(":memory:")) == expected
+    with closing(sqlite3.connect(":memory:")) as source:
+        assert bound(query, source=source) == expected
 
 
 def test_a_frame_with_a_hint_comes_from_the_client_as_rows():

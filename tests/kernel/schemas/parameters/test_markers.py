@@ -154,6 +154,7 @@ def test_a_schema_of_any_depth_and_any_value_is_checked():
 
 def test_a_hidden_parameter_is_not_told_cannot_be_set_and_keeps_its_default():
     connection = sqlite3.connect(":memory:")
+    connection.close()
 
     def f(
         x: int,
