@@ -10,6 +10,7 @@ from mcp_notebook.check.findings import Finding
 from mcp_notebook.check.subject import CheckedTool, Function, Subject
 from mcp_notebook.kernel.notebook.reassigned_names import describe_reassigned
 from mcp_notebook.kernel.schemas.parameters.bound_objects import explain_objects
+from mcp_notebook.text.wording import spell_ascii
 
 _CHANGING = frozenset({"insert", "pop", "update"})
 """Methods that change a frame in place."""
@@ -38,7 +39,11 @@ def judge_changes(tool: CheckedTool, seen: Collection[str]) -> Iterator[Finding]
     """
     if tool.function is None:
         return
-    names = {node.arg for node in ast.walk(tool.function.args) if isinstance(node, ast.arg)}
+    names = {
+        node.arg
+        for node in ast.walk(tool.function.args)
+        if isinstance(node, ast.arg) and not _is_from_elsewhere(node, tool)
+    }
     changed = _list_changed(tool.function).union(seen)
     for name in sorted(names.intersection(changed).difference(tool.properties)):
         yield tool.make_finding(
@@ -47,6 +52,12 @@ def judge_changes(tool: CheckedTool, seen: Collection[str]) -> Iterator[Finding]
             reason=f"It changes your `{name}` in place, so each call finds what the last left.",
             advice=f"Begin with a copy (`{name} = {name}.copy()`).",
         )
+
+
+def _is_from_elsewhere(parameter: ast.arg, tool: CheckedTool) -> bool:
+    """Return whether a parameter comes from the client under another name, or from the server."""
+    hint = "" if parameter.annotation is None else ast.unparse(parameter.annotation)
+    return spell_ascii(parameter.arg) in tool.properties or "Context" in hint or "Hidden" in hint
 
 
 def _list_changed(function: Function) -> set[str | None]:

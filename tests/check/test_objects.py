@@ -101,3 +101,9 @@ def test_names_that_only_later_cells_set_and_those_of_functions_are_not(shell):
     cell = '%%mcp_tool\ndef look():\n    """Look."""\n    return limit'
     assert find(shell, SETUP, cell, "limit = 2") == []
     assert find(shell, '%%mcp_tool look()\n"Look."\nlater', "later = 2", "later = 3") == []
+
+
+def test_what_clients_send_under_another_name_is_not_the_notebooks(shell):
+    cell = '%%mcp_tool\ndef fill(λs: list[int], ctx: Context):\n    """Fill."""\n'
+    cell += "    λs[0] = 5\n    ctx.seen = 1"
+    assert find(shell, "from mcp_notebook import Context", cell) == []

@@ -119,7 +119,7 @@ class Execution:
             note = explain_list(cause, call.arguments, schema)
             if note is None and isinstance(cause, AttributeError):
                 note = explain_sent(cause, call.arguments, schema, word)
-            if note is not None:
+            if note is not None and note not in getattr(cause, "__notes__", ()):
                 cause.add_note(note)
         # Text that figures print while they are drawn also belongs to the call.
         with self.environment.route_outputs(call.capture):
@@ -210,7 +210,7 @@ class Execution:
         """Return the tool's function bound to the call's validated arguments."""
         self._reload_modules()
         # As IPython does before each cell: else the second call would not warn.
-        self.environment.shell.user_ns.pop("__warningregistry__", None)
+        self.environment.shell.user_ns.get("__warningregistry__", {}).clear()
         tool = self.find_tool(call)
         arguments = tool.validate(call.arguments)
         call.output_schema = tool.output

@@ -184,7 +184,7 @@ def _declare_each(
     """Make the tools of each word; one that cannot be a tool does not hinder the others.
 
     Raises:
-        DefinitionError: None is a tool. If several are not for the same reason, that is the line's.
+        DefinitionError: None is a tool. One reason for all is told once.
     """
     __tracebackhide__ = True
     tools: list[DeclaredTool] = []
@@ -198,7 +198,7 @@ def _declare_each(
             reasons[word] = _describe_refusal(error).removeprefix(f"`{word}`: ")
     refusals = {word: write_refusal(word, kind, reason) for word, reason in reasons.items()}
     if not tools and len(words) > 1 and len(set(reasons.values())) == 1:
-        raise DefinitionError(reasons[words[0]])
+        raise DefinitionError(f"{', '.join(f'`{word}`' for word in words)}: {reasons[words[0]]}")
     if not tools:
         raise DefinitionError("\n".join(refusals.values()))
     return Declared(tools, refusals)

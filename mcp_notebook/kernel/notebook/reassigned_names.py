@@ -6,10 +6,13 @@ Runs on the kernel's main thread, and in the process of ``mcp-notebook check``. 
 import ast
 import re
 from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
 
 _OTHER_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.comprehension)
+_SHOWN = 3
+"""Cells that a sentence names."""
 _NO_CELL_CODE = re.compile(r"%%(?!(?:time|capture)\b|mcp_tool[^(\n]*(?:\n|$))")
-"""A cell whose code does not run as the notebook's: a tool's body, or another language."""
+"""Cells whose code sets no variable of the notebook: tools' bodies, and other languages."""
 
 
 def parse_cell(source: str) -> ast.Module | None:
@@ -36,17 +39,19 @@ def describe_reassigned(
     """
     if not _NO_CELL_CODE.match(cells[place]):
         return
-    earlier = [source for number, source in cells.items() if number < place]
+    read = _list_read(cells[place]).difference(parameters)
+    earlier = {source for number, source in cells.items() if number < place}
     names = {name for source in earlier for name in _list_assigned(source)}
     later = {
         str(number): _list_assigned(source)
         for number, source in cells.items()
         if number > place and source not in earlier
     }
-    for name in sorted(names & _list_read(cells[place]).difference(parameters)):
+    for name in sorted(names & read):
         numbers = [number for number, assigned in later.items() if name in assigned]
         if numbers:
-            where = f"cell{'s' * (len(numbers) > 1)} {' and '.join(numbers)}"
+            more = [f"{len(numbers) - _SHOWN} more"] if len(numbers) > _SHOWN else []
+            where = f"cell{'s' * (len(numbers) > 1)} {' and '.join([*numbers[:_SHOWN], *more])}"
             yield f"`{name}` is assigned again in {where}: calls get what is set there."
 
 
@@ -67,7 +72,8 @@ def _list_names(tree: ast.AST, context: type[ast.expr_context]) -> set[str]:
     return {node.id for node in names if isinstance(node.ctx, context)}
 
 
-def _list_assigned(cell: str) -> set[str]:
+@lru_cache(maxsize=1_000)  # each body of a notebook asks for all its cells
+def _list_assigned(cell: str) -> frozenset[str]:
     """Return the variables that a cell sets, without imports and definitions."""
     tree = None if _NO_CELL_CODE.match(cell) else parse_cell(cell)
     waiting: list[ast.AST] = [] if tree is None else [tree]
@@ -79,4 +85,4 @@ def _list_assigned(cell: str) -> set[str]:
         waiting += [
             each for each in ast.iter_child_nodes(node) if not isinstance(each, _OTHER_SCOPES)
         ]
-    return assigned
+    return frozenset(assigned)

@@ -37,7 +37,10 @@ from mcp_notebook.kernel.safe.text import drop_addresses, find_member, is_writte
 _get_members = type.__dict__["__dict__"].__get__
 _SHOWING = ("__repr__", "__str__", "_repr_pretty_")
 """Methods by which a class says how its objects are shown."""
-_SECRET = re.compile("passw|secret|token|api_?key|credential", re.IGNORECASE)
+_SECRET = re.compile(
+    "passw|pwd|secret|token|(api|access|private)_?key|credential|auth(?!or)|dsn|cookie|bearer",
+    re.IGNORECASE,
+)
 """Names of attributes that nobody declared to be shown."""
 Reader: TypeAlias = Callable[[Any], Any]
 

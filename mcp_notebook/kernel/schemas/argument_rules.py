@@ -197,8 +197,11 @@ def _takes_blank(schema: Mapping[str, Any], shared: Mapping[str, Any]) -> bool:
         return any(_takes_blank(choice, shared) for choice in choices)
     if kind in ("literal", "enum"):
         values = schema["expected"] if kind == "literal" else schema["members"]
-        plain = [getattr(value, "value", value) for value in values]
-        return any(isinstance(value, str) and value.lower() in _BLANK for value in plain)
+        # Some enumerations are sent by name.
+        forms = ((each, getattr(each, "name", 0), getattr(each, "value", 0)) for each in values)
+        return any(
+            isinstance(text, str) and text.lower() in _BLANK for form in forms for text in form
+        )
     if kind == "definition-ref":
         reference = schema["schema_ref"]
         others = {name: item for name, item in shared.items() if name != reference}

@@ -55,7 +55,7 @@ def notebook(shared_kernel):
 
 def test_each_call_gets_what_the_variable_holds_then(notebook):
     (card,) = notebook.ok(TOOLS).displays
-    assert "summary(word)\n    [uses your `df`, unless hinted" in card["text/plain"]
+    assert "summary(word)\n    [uses your `df`; a type hint" in card["text/plain"]
     assert "frozen(word)\n    [holds its own `df`, not the notebook's]" in card["text/plain"]
     with Link(record_of(notebook)) as link:
 

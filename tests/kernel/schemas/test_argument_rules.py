@@ -149,3 +149,15 @@ def test_what_is_taken_as_exactly_its_type_is_taken_by_the_rules_as_the_same_val
 @pytest.mark.parametrize("hint", [list[int], dt.date, Literal[1], Shade, Upload, int | str, bytes])
 def test_types_whose_values_need_a_rule_are_not_taken_exactly(hint):
     assert build_schema([Parameter("x", hint)]).exact is None
+
+
+class Norm(enum.Enum):
+    """An enumeration whose members clients send by name."""
+
+    NONE = enum.auto()
+    L1 = enum.auto()
+
+
+def test_a_choice_named_none_is_no_none():
+    assert accept(Norm | None, "NONE") is Norm.NONE
+    assert accept(list[Norm | None], ["NONE", None]) == [Norm.NONE, None]

@@ -142,7 +142,7 @@ def _describe_objects(tool: DeclaredTool) -> Iterator[str]:
     if not isinstance(tool.schema, FunctionSchema):
         return
     if used := ", ".join(f"`{name}`" for name in tool.schema.bound):
-        yield f"uses your {used}, unless hinted with a type that clients can send"
+        yield f"uses your {used}; a type hint makes it a parameter"
     if isinstance(function := tool.function, functools.partial):
         held = (*function.keywords.values(), *function.args)
         names = zip(list_fixed_parameters(function), held, strict=False)

@@ -19,6 +19,7 @@ _VALUES = frozenset(
     (
         *("builtins", "datetime", "uuid", "enum", "re", "functools", "zoneinfo", "collections"),
         *("io", "_io", "itertools", "_csv", "array", "ipywidgets.widgets.widget"),
+        "IPython.core.autocall",  # `exit` and `quit`
     )
 )
 """Modules whose classes hold plain values, functions or lines, not the author's objects."""
@@ -45,6 +46,19 @@ def is_object(value: Any) -> bool:
         or any(module.startswith("pandas._libs") for module in modules)  # pandas' scalars
         or any(members.issuperset(names) for names in _VALUE_MEMBERS)
     )
+
+
+def is_compared(body: ast.AST, name: str) -> bool:
+    """Return whether code compares a name, or looks something up by it, as one does with values."""
+    for node in ast.walk(body):
+        values: list[ast.expr] = []
+        if isinstance(node, ast.Compare) and not isinstance(node.ops[0], ast.Is | ast.IsNot):
+            values = [node.left, *node.comparators]
+        elif isinstance(node, ast.Subscript):
+            values = [node.slice]
+        if any(isinstance(value, ast.Name) and value.id == name for value in values):
+            return True
+    return False
 
 
 def read_objects(names: Iterable[str], namespace: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,11 +113,12 @@ def describe_way(function: str, parameters: Collection[str], objects: Collection
         parameters: The names of all its parameters that clients see.
         objects: Those that clients cannot send.
     """
+    word = function.rpartition(".")[2]
     kept = ", ".join(name for name in parameters if name not in objects)
     passed = ", ".join(f"my_{name}" if name in objects else name for name in parameters)
     return (
         f"Declare the tool once the notebook has such an object named `{min(objects)}`, or "
-        f"write `%%mcp_tool my_{function}({kept})` with the line `{function}({passed})`."
+        f"write `%%mcp_tool my_{word}({kept})` with the line `{function}({passed})`."
     )
 
 
@@ -119,7 +134,7 @@ def explain_sent(
         function: The function's name.
     """
     for name in list_untyped(schema) if type(error.obj) in _JSON else ():
-        if arguments.get(name) is error.obj:
+        if error.obj is not None and arguments.get(name) is error.obj:
             way = describe_way(function, schema["properties"], [name])
             return f"Clients cannot send `{name}`, an object of the notebook. Tell the user: {way}"
     return None

@@ -300,15 +300,24 @@ def find_namespace(plain: Callable[..., Any]) -> dict[str, Any]:
 
 
 def read_source(function: Callable[..., Any]) -> ast.Module:
-    """Return the code of the function behind any callable; empty if it is not known."""
+    """Return the code of the function behind any callable; empty if it is not known.
+
+    Nor is that of a wrapped function: its arguments are what the wrapper makes of those sent.
+    """
     code: Any = getattr(_unwrap(function), "__code__", None)
     try:
         # Not `inspect.getsource`, which looks through all modules.
+        linecache.checkcache(code.co_filename)
         lines = linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :]
-        block = lines[1:] if lines[0].startswith("%%") else inspect.getblock(lines)
-        return ast.parse(textwrap.dedent("".join(block)))
+        is_cell = lines[0].startswith("%%")
+        block = lines[1:] if is_cell else inspect.getblock(lines)
+        tree = ast.parse(textwrap.dedent("".join(block)))
     except Exception:  # noqa: BLE001 - it is no Python function, or its file has changed
         return ast.Module([], [])
+    found = is_cell or getattr(tree.body[0], "name", code.co_name) == code.co_name
+    outer = getattr(function, "func", function)  # of a partial
+    is_wrapped = isinstance(outer, types.FunctionType) and hasattr(outer, "__wrapped__")
+    return tree if found and not is_wrapped else ast.Module([], [])
 
 
 def find_callable_namespace(function: Callable[..., Any]) -> dict[str, Any]:

@@ -24,11 +24,12 @@
 Callers pass the result to `Binding.bind` (`callables`). Runs in the user's kernel, on any thread.
 """
 
+import ast
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache as once
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, count
 from typing import Any
 
@@ -47,7 +48,7 @@ from mcp_notebook.kernel.schemas.docstrings import (
     read_documented_type,
     shorten_description,
 )
-from mcp_notebook.kernel.schemas.parameters.bound_objects import is_object
+from mcp_notebook.kernel.schemas.parameters.bound_objects import is_compared, is_object
 from mcp_notebook.kernel.schemas.parameters.callables import (
     NO_DEFAULT,
     Binding,
@@ -61,6 +62,7 @@ from mcp_notebook.kernel.schemas.parameters.callables import (
     list_fixed_parameters,
     read_binding,
     read_parameters,
+    read_source,
 )
 from mcp_notebook.kernel.schemas.parameters.flatten import (
     find_model_parameter,
@@ -264,25 +266,40 @@ class _Signature:
         hint = self._find_hint(item)
         return item.hint is not NO_DEFAULT or getattr(hint, "__origin__", hint) is not Any
 
-    def bind(self, variables: Mapping[str, Any]) -> "_Signature":
-        """Return it with the parameters bound for which the notebook has an object."""
+    def bind(self, variables: Mapping[str, Any], code: Callable[[], ast.AST]) -> "_Signature":
+        """Return it with the parameters bound for which the notebook has an object.
+
+        Args:
+            variables: Those of the notebook.
+            code: Reads the function's source.
+        """
         parameters = [
             structs.replace(item, seen_as="bound")
-            if is_object(variables.get(item.name)) and self._needs(item, variables[item.name])
+            if is_object(variables.get(item.name))
+            and self._needs(item, variables[item.name])
+            and not is_compared(code(), item.name)
             else item
             for item in self.parameters
         ]
-        bound = {item.name for item in parameters if item.seen_as == "bound"}
-        bodies = {name: body for name, body in self.bodies.items() if name not in bound}
+        bodies = {
+            item.name: self.bodies[item.name]
+            for item in parameters
+            if item.seen_as == "argument" and self._is_by_body(item)
+        }
         return replace(self, parameters=parameters, bodies=bodies)
 
+    def _is_by_body(self, item: HintedParameter) -> bool:
+        """Return whether only the function's body shows the type of a parameter."""
+        body = self.bodies.get(item.name)
+        return body is not None and self._find_hint(item) is body.hint
+
     def _needs(self, item: HintedParameter, value: Any) -> bool:
-        """Return whether a parameter is for such an object, and for nothing that clients send."""
+        """Return whether a parameter can only be such an object."""
         if item.seen_as != "argument" or item.default is not NO_DEFAULT:
             return False
         if item.hint is NO_DEFAULT:
             # The docstring's type; the body tells what the object may be as well.
-            return item.name in self.bodies or self._find_hint(item) in (Any, type(value))
+            return self._is_by_body(item) or self._find_hint(item) in (Any, type(value))
         try:
             build_validator([make_parameter(item.name, item.hint, NO_DEFAULT)], self.name)
         except DefinitionError:
@@ -356,7 +373,7 @@ def read_function_schema(  # noqa: PLR0913 - each says one thing
         words,
         is_tool,
         find_body_hints(function, [] if is_library else unknown, words),
-    ).bind(variables or {})
+    ).bind(variables or {}, partial(read_source, function))
     if flatten:
         return _build_flat(signature)
     if cache is None or (key := _make_key(cache, signature)) is None:

@@ -39,14 +39,16 @@ _BY_DEFAULT: Mapping[type, Any] = {
     tuple: Annotated[Any, BeforeValidator(_read_tuple)],
     **dict.fromkeys((list, dict), Annotated[Any, BeforeValidator(_read_container)]),
 }
-_ALTERNATIVES = re.compile(r"\bor\b|[|{'\"]")
+_ALTERNATIVES = re.compile(
+    r"\bor\b|[|{/'\"]|,\s*(?!optional|default)|array|sequence|list|none", re.IGNORECASE
+)
 
 
 def find_default_hint(default: Any, documented: str = "") -> Any:
     """Return the type hint that a default is evidence of; `Any` if of none.
 
     ``1`` does not say whether 2.5 is allowed (``alpha=1``), nor ``0.25`` whether 30 is
-    (``test_size=0.25``), so both stand for any number, and a whole number stays an int. Beside a
+    (``test_size=0.25``), so either allows any number, and a whole number stays an int. Beside a
     list, a tuple or a dict, other values are common (``size=(3, 3)`` and ``size=3``), so any value
     is accepted: JSON in a text is read, and a list becomes a tuple if the default is one.
 
@@ -74,11 +76,13 @@ _ATTRIBUTES = {
 }
 """Attributes by what has them."""
 _OWNERS = {name: owner for owner, names in _ATTRIBUTES.items() for name in names.split()}
-_QUESTIONS = ("isinstance", "hasattr", "type")
+_MAX_LINES = 1_000
+"""Lines of a body that is read."""
+_QUESTIONS = ("isinstance", "hasattr", "type", "isscalar", "iterable", "callable", "ndim")
 _PART = r"[^\][()'\"]*"
 _EXPRESSIONS = {
     # Also a name that is a parameter of an inner function.
-    _OTHER: rf"X(?:: .*)?|(?:{'|'.join(_QUESTIONS)})\(X\b.*|X\.(?:index|values)\(.*",
+    _OTHER: rf"X(?:: .*)?|(?:\w+\.)?(?:{'|'.join(_QUESTIONS)})\(X\b.*|X\.(?:index|values)\(.*",
     "a table": r"X\[\['.*|X\[\(*X(?:\['[^']*'\]|\.\w+) [<>=!].*",
     "an array": r"X @ .*|.* @ X|X\[\(*X [<>=!].*|X\[\.\.\., .*"
     rf"|X\[{_PART}(?::{_PART},|,{_PART}:){_PART}\]",
@@ -114,7 +118,7 @@ def find_body_hints(
     try:
         match read_source(function).body if names else []:
             case [ast.FunctionDef() | ast.AsyncFunctionDef() as whole]:
-                body = whole.body
+                body = whole.body if (whole.end_lineno or 0) < _MAX_LINES else []
             case body:  # a cell that is the body of a tool
                 pass
         shown = {name: list(_list_expressions(body, name)) for name in names}
@@ -155,12 +159,29 @@ def _list_expressions(body: Sequence[ast.stmt], name: str) -> Iterator[str]:
                 start = start.func if isinstance(start, ast.Call) else start.value
             is_used = start is not node and getattr(start, "id", None) in (name, *_QUESTIONS)
             is_product = isinstance(getattr(node, "op", None), ast.MatMult)
-            if is_used or is_product or isinstance(node, ast.arg):
+            asked = isinstance(node, ast.Call) and getattr(node.func, "attr", "") in _QUESTIONS
+            if is_used or is_product or asked or isinstance(node, ast.arg):
                 yield ast.unparse(node)
+            elif _has_other_case(node, name):
+                yield name
         names = [node for node in nodes if isinstance(node, ast.Name) and node.id == name]
         is_bound = not all(isinstance(node.ctx, ast.Load) for node in names)
         if is_bound and not same.match(ast.unparse(statement)):
             return
+
+
+def _has_other_case(node: ast.AST, name: str) -> bool:
+    """Return whether code says that a name may also be another value, or is another variable."""
+    match node:
+        case ast.Compare(left=ast.Name(id=other), comparators=[ast.Constant(value=str())]):
+            return other == name
+        case ast.Match(subject=ast.Name(id=other)):
+            return other == name
+        case ast.comprehension(target=target):
+            return any(getattr(each, "id", None) == name for each in ast.walk(target))
+        case ast.ExceptHandler(type=ast.expr() as kind):
+            return any(error in ast.unparse(kind) for error in ("AttributeError", "TypeError"))
+    return False
 
 
 def _find_owner(text: str, name: str, kinds: Sequence[Any]) -> str:

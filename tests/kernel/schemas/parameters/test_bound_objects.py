@@ -128,6 +128,9 @@ def documented_frame(df):
         (lambda *, df: df, ("df",)),
         (lambda df=None: df, ()),
         (lambda n, *df: (n, df), ()),
+        (lambda n, df: n == df, ()),  # a value, not the frame: `for name, df in ...` has left it
+        (lambda n, df: n[df], ()),
+        (lambda df: df is None, ("df",)),
         (lambda frame: frame, ()),
         (lambda number: number, ()),
         (functools.partial(lambda df, n: (df, n), df=1), ()),

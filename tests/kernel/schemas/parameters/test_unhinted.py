@@ -1,5 +1,6 @@
 """Parameters without a type hint: what their defaults and the function's body say."""
 
+import functools
 import linecache
 
 import numpy as np
@@ -129,6 +130,11 @@ def test_what_the_body_uses_as_an_array_or_a_table_becomes_one(code, sent, kind)
         "return x.index(1), x.mean()",
         "return x[0].split(), x[y].items(), x['a'].get(1)",
         "return x if isinstance(x, list) else x.T",
+        "return x * 2 if np.isscalar(x) else x.sum()",
+        "return y if x == 'all' else x.cumsum()",
+        "try:\n        return x.shape[0]\n    except AttributeError:\n        return 0",
+        "match x:\n        case str():\n            return 1\n    return x.shape",
+        "return sum(x.sum() for x in x)",
         "x = np.asarray(x)\n    return x.shape",
         "x = pd.read_csv(x)\n    return x.groupby('a').sum()",
         "x = x['data']\n    return x.shape",
@@ -200,3 +206,30 @@ def test_an_error_about_a_list_says_which_type_hint_to_write(code, is_explained)
     assert told.startswith("Nothing says the type of `x`, so lists stay lists: ") == is_explained
     assert ("`np.ndarray`" in told) == is_explained
     assert explain_list(raised.value, {"x": 1}, schema) is None
+
+
+def test_the_body_of_a_wrapped_function_shows_nothing_of_what_is_sent():
+    f = in_body("return x.T")
+    assert read(f).input_schema["properties"]["x"] != {}
+    assert (
+        read(functools.wraps(f)(lambda *values: f(*map(np.array, values)))).input_schema[
+            "properties"
+        ]["x"]
+        == {}
+    )
+
+
+def test_a_type_in_the_docstring_counts_more_than_the_body():
+    f = in_body("return x.mean()")
+    f.__doc__ = "Do.\n\nArgs:\n    x (list of float): Values."
+    schema = read(f)
+    assert schema.input_schema["properties"]["x"]["type"] == "array"
+    assert not any("has no type hint: lists become" in warning for warning in schema.warnings)
+
+
+@pytest.mark.parametrize("words", ["int/None", "array-like of weights", "column name, list"])
+def test_a_default_beside_alternatives_in_the_docstring_allows_any_value(words):
+    f = in_body("return x")
+    f.__defaults__ = (1.0, None)
+    f.__doc__ = f"Do.\n\nArgs:\n    x ({words}): It."
+    assert read(f).validate({"x": [1, 2]})["x"] == [1, 2]
