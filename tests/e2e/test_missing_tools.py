@@ -89,7 +89,7 @@ async def _signal(kernel, signum, status):
     [
         ("del top", "`top` was deleted"),
         ("top = 5", "top"),
-        ("def top(*args): 'Any.'", "args"),
+        ("def top(**args): 'Any.'", "args"),
     ],
     ids=["deleted", "rebound", "no longer a tool"],
 )

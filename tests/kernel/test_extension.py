@@ -341,7 +341,7 @@ def test_a_decorated_function_that_cannot_be_a_tool_does_not_hinder_loading(bare
         "from mcp_notebook import mcp_tool\n@mcp_tool(max_concurrency='2')\ndef odd(): 'Odd.'\n"
         "@mcp_tool\ndef one() -> int:\n    'One.'\n    return 1"
     )
-    assert "odd is not offered as a tool" in bare.ok("%load_ext mcp_notebook").stderr
+    assert "`odd` is not offered as a tool" in bare.ok("%load_ext mcp_notebook").stderr
     with Link(record_of(bare)) as link:
         assert [tool.name for tool in link.welcome.tools] == ["one"]
 
