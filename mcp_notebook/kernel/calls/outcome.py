@@ -144,9 +144,7 @@ class CallConverter:
         figure = self._converter.find_canvas_figure(args[0]) if args else None
         if figure is not None:
             capture.add_canvas(figure)
-        before = capture.figures
-        capture.figures += bool(args) and self._converter.is_figure(args[0])
-        return self._converter.format_display(*args, **kwargs, figures_before=before)
+        return self._converter.format_display(*args, **kwargs)
 
     def _make_failure(
         self, call: ActiveCall, error: BaseException, yielded: Sequence[Any] = ()
