@@ -6,9 +6,9 @@ runs its code through `execution` (on the main thread, in a thread, or inside th
 `interrupts`. The `environment` routes its printed text, displays and log messages, including those
 of its threads, to its `capture` (through `descriptors` for child processes), and gives it its own
 ``sys.stdout`` (`streams`), pyplot figures (`pyplot`) and progress bars (`progress_bars`);
-`shell_commands` runs ``!command`` without input. `call` holds the table of a call's states,
-`active_call` a call with everything needed to run it. The `call_log` records all calls, and
-notifies the observers that show or record them.
+`shell_commands` runs ``!command`` without input. `executor_call` waits for an executor's worker.
+`call` holds the table of a call's states, `active_call` a call with everything needed to run it.
+The `call_log` records all calls, and notifies the observers that show or record them.
 
 Face: `invoker.Invoker`, `call.Call`, `call.CallState`, `active_call.ActiveCall`, `call_log.CallLog`
 with its observers and `LoggedCall`, `kernel_activity.KernelActivity`,
