@@ -357,30 +357,8 @@ def measure_structured(result: Result, most: int) -> int:
 
 def copy_small(arguments: dict[str, Any]) -> dict[str, Any] | None:
     """Return a copy of the arguments, which the tool cannot change; None if they are large."""
-    try:
-        copy: dict[str, Any] = _copy(arguments, [MAX_ARGUMENTS])
-    except (_TooLargeError, RecursionError):
-        return None
-    return copy
-
-
-class _TooLargeError(Exception):
-    """A value is too large to keep."""
-
-
-def _copy(value: Any, room: list[int]) -> Any:
-    """Return a copy of a JSON value, and subtract its bytes from the remaining room."""
-    room[0] -= _OVERHEAD
-    if isinstance(value, str):
-        room[0] -= len(value)
-    if room[0] < 0:
-        raise _TooLargeError
-    if isinstance(value, dict):
-        room[0] -= sum(map(len, value))
-        return {name: _copy(item, room) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_copy(item, room) for item in value]
-    return value
+    is_small = _measure_value(arguments, MAX_ARGUMENTS) <= MAX_ARGUMENTS
+    return deepcopy(arguments) if is_small else None
 
 
 def leave_out_large(call: LoggedCall) -> LoggedCall:
