@@ -160,16 +160,8 @@ _HINTS = {
 
 def _read_hints(options: ToolOptions, name: str) -> dict[str, bool]:
     """Return the hints that are set, under MCP's names; clients assume the worst of the rest."""
-    hints = {}
-    for option, hint in _HINTS.items():
-        value = getattr(options, option)
-        if value is None:
-            continue
-        if not isinstance(value, bool):
-            raise DefinitionError(
-                f"`{name}`: `{option}` must be True or False, not {format_value(value)}."
-            )
-        hints[hint] = value
+    values = {hint: getattr(options, option) for option, hint in _HINTS.items()}
+    hints = {hint: value for hint, value in values.items() if value is not None}
     if options.read_only and options.destructive:
         raise DefinitionError(
             f"`{name}` cannot be both `read_only` and `destructive`: a tool that "
