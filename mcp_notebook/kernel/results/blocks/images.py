@@ -8,7 +8,6 @@ is loaded.
 
 import importlib
 import io
-import math
 from typing import Any
 
 from mcp_notebook.content import Image
@@ -286,41 +285,29 @@ def convert_array(value: Any) -> Any:
         ) from error
     if array.ndim == _COLOUR and array.shape[2] == 1:
         array = array[:, :, 0]
-    _check_shape(array)
-    if not array.size:
-        raise Unshowable("The array is empty, so there is no picture.")
-    return PIL.Image.fromarray(_to_uint8(array, numpy))
-
-
-def _check_shape(array: Any) -> None:
-    if array.ndim == _GREY or (array.ndim == _COLOUR and array.shape[2] in _CHANNELS):
-        return
-    shape = " x ".join(map(str, array.shape)) or "a single number"
-    text = f"{_ARRAY_RULES}, but this array is {shape}."
-    if array.ndim == _COLOUR and array.shape[0] in (1, *_CHANNELS):
-        text += " Move the colours to the end: numpy.moveaxis(array, 0, -1)."
-    raise Unshowable(text)
+    pixels = _to_uint8(array, numpy)
+    if pixels is None:
+        raise Unshowable(f"{_ARRAY_RULES}, but this array {_describe(array)}.")
+    return PIL.Image.fromarray(pixels)
 
 
 def _to_uint8(array: Any, numpy: Any) -> Any:
+    """Return the pixels of an array; None if it is not an image."""
+    is_grey = array.ndim == _GREY
+    if not array.size or not (is_grey or (array.ndim == _COLOUR and array.shape[2] in _CHANNELS)):
+        return None
     if array.dtype == numpy.uint8:
         return numpy.ascontiguousarray(array)
     if array.dtype == numpy.bool_:
         return array.astype(numpy.uint8) * numpy.uint8(255)
-    if array.dtype.kind != "f":
-        raise Unshowable(
-            f"{_ARRAY_RULES}, but this array is of {array.dtype}: scale its values to 0 to 255 and "
-            "take array.astype('uint8')."
-        )
-    lowest, highest = float(array.min()), float(array.max())
-    if not (math.isfinite(lowest) and math.isfinite(highest)):
-        raise Unshowable(
-            "The array contains NaN or infinite values: replace them, for example with "
-            "numpy.nan_to_num(array)."
-        )
-    if lowest < -_TOLERANCE or highest > 1 + _TOLERANCE:
-        raise Unshowable(
-            f"{_ARRAY_RULES}, but this array has floats from {lowest:g} to {highest:g}: scale it, "
-            "for example with (array - array.min()) / (array.max() - array.min())."
-        )
-    return (numpy.clip(array, 0, 1) * 255 + 0.5).astype(numpy.uint8)
+    is_light = (
+        array.dtype.kind == "f" and -_TOLERANCE <= array.min() <= array.max() <= 1 + _TOLERANCE
+    )
+    return (numpy.clip(array, 0, 1) * 255 + 0.5).astype(numpy.uint8) if is_light else None
+
+
+def _describe(array: Any) -> str:
+    shape = " x ".join(map(str, array.shape)) or "a single number"
+    is_float = array.size and array.dtype.kind == "f"
+    ends = f" from {array.min():g} to {array.max():g}" if is_float else ""
+    return f"is {shape}, of {array.dtype}{ends}"
