@@ -257,7 +257,7 @@ class Invoker:
         finally:
             self._queue.finish(call)
             self._queue.start_waiting(call.tool)
-            self.log.note_left(call)
+            self.log.note_change()
 
     def _note_end(self, call: ActiveCall, result: Result) -> None:
         call.elicitations.close(Cancelled(_ENDED))

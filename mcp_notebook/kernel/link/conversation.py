@@ -19,7 +19,7 @@ from msgspec import Struct
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError, CannotElicit, FrameError
 from mcp_notebook.kernel.calls.active_call import ActiveCall
-from mcp_notebook.kernel.calls.call_log import CallLog, LoggedCall
+from mcp_notebook.kernel.calls.call_log import CallLog
 from mcp_notebook.kernel.link.call_notices import (
     LogNotices,
     ProgressNotices,
@@ -534,7 +534,7 @@ class CallStops:
             self._send(messages.CallStopped(id=request.id))
             return
         self._open.append((request.id, call))
-        self._calls.log.subscribe(self)
+        self._calls.log.subscribe(self._look)
         self._calls.cancel(call, request.reason, request.by)
         self._answer()
 
@@ -542,7 +542,7 @@ class CallStops:
         """Drop all requests: the bridge has disconnected."""
         if self._open:
             self._open.clear()
-            self._calls.log.unsubscribe(self)
+            self._calls.log.unsubscribe(self._look)
 
     def _answer(self) -> None:
         """Answer the requests whose calls have ended."""
@@ -557,23 +557,12 @@ class CallStops:
                 )
             )
         if not self._open:
-            self._calls.log.unsubscribe(self)
+            self._calls.log.unsubscribe(self._look)
 
-    # -- called by the log -------------------------------------------------------------------------
-
-    def call_came(self, call: LoggedCall) -> None:
-        """Ignore new calls."""
-
-    def call_moved(self, call: LoggedCall) -> None:
-        """Ignore changes of calls."""
-
-    def call_ended(self, call: LoggedCall, result: Result) -> None:  # noqa: ARG002 - as observers
-        """Check whether an open request can be answered; on any thread."""
+    def _look(self) -> None:
+        """Check whether an open request can be answered; called by the log, on any thread."""
         with contextlib.suppress(RuntimeError):  # the loop is closed: the kernel ends
             self._loop.call_soon_threadsafe(self._answer)
-
-    def call_left(self, number: int) -> None:
-        """Ignore when the code of an answered call ends."""
 
 
 class ConsentQuestions:

@@ -243,14 +243,13 @@ OPTION_TYPES: Mapping[messages.Kind, type[ToolOptions]] = {
 }
 
 
-class PromptKeywords(TypedDict, total=False):
-    """`PROMPT_OPTIONS` as keyword arguments, for signatures with ``Unpack``."""
+class _SharedKeywords(TypedDict, total=False):
+    """The options that tools, prompts and resources have."""
 
     name: str | None
     title: str | None
     description: str | None
     icons: Sequence[Any]
-    complete: Mapping[str, Any]
     requires: Sequence[str]
     priority: float
     tags: Sequence[str]
@@ -260,6 +259,12 @@ class PromptKeywords(TypedDict, total=False):
     timeout: float | str | None
     max_concurrency: int | None
     errors: ErrorDetail | None
+
+
+class PromptKeywords(_SharedKeywords, total=False):
+    """`PROMPT_OPTIONS` as keyword arguments, for signatures with ``Unpack``."""
+
+    complete: Mapping[str, Any]
 
 
 class ResourceKeywords(PromptKeywords, total=False):
@@ -268,36 +273,23 @@ class ResourceKeywords(PromptKeywords, total=False):
     mime_type: str | None
 
 
-class ToolKeywords(TypedDict, total=False):
+class ToolKeywords(_SharedKeywords, total=False):
     """The fields of `ToolOptions` as keyword arguments, for signatures with ``Unpack``."""
 
-    name: str | None
-    title: str | None
-    description: str | None
-    icons: Sequence[Any]
     read_only: bool | None
     destructive: bool | None
     idempotent: bool | None
     open_world: bool | None
     confirm: bool
-    requires: Sequence[str]
     examples: Sequence[Mapping[str, Any]] | Mapping[str, Any]
-    priority: float
     related: Sequence[str]
-    tags: Sequence[str]
-    meta: Mapping[str, Any] | None
     cache: float | str | None
     input_schema: Mapping[str, Any] | None
     output_schema: bool | Mapping[str, Any]
     flatten: bool
     ui: bool | Page | None
     allow: Sequence[str]
-    run: RunMode
-    executor: "Executor | DaskClient | None"
-    timeout: float | str | None
     task: bool | Literal["only"]
-    max_concurrency: int | None
-    errors: ErrorDetail | None
 
 
 def check_options(options: ToolOptions, name: str) -> None:
