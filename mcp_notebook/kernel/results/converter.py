@@ -9,7 +9,6 @@ Whatever the value's own code raises, the client gets a sentence and the kernel 
 """
 
 import functools
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -22,7 +21,6 @@ from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceL
 from mcp_notebook.errors import InvalidResult, ResourceFailed
 from mcp_notebook.kernel.results.blocks import author_blocks
 from mcp_notebook.kernel.results.blocks.budget import Budget
-from mcp_notebook.kernel.results.blocks.encoded_text import holds_encoded
 from mcp_notebook.kernel.results.blocks.fit import fit_pieces
 from mcp_notebook.kernel.results.blocks.originals import (
     FileFormat,
@@ -31,7 +29,6 @@ from mcp_notebook.kernel.results.blocks.originals import (
     discard_original,
 )
 from mcp_notebook.kernel.results.blocks.piece import Piece
-from mcp_notebook.kernel.results.blocks.truncation import MAX_SHORT
 from mcp_notebook.kernel.results.displays import render_undrawn
 from mcp_notebook.kernel.results.files.returned_files import Files
 from mcp_notebook.kernel.results.files.shared_folders import SharedFolders
@@ -75,11 +72,9 @@ from mcp_notebook.kernel.safe.foreign_code import (
     guard,
 )
 from mcp_notebook.kernel.safe.text import (
-    clean_text,
     describe_error,
     describe_slow_value,
     get_type_name,
-    is_sendable,
 )
 from mcp_notebook.kernel.schemas.output.data_limit import convert_plain_data
 from mcp_notebook.kernel.schemas.output.output_schema import OutputSchema
@@ -223,11 +218,6 @@ class Converter:
             KeyboardInterrupt: The user or the client stopped the call; nothing else is raised.
         """
         budget = self._limit_budget(max_chars)
-        is_plain = value is None or type(value) in PLAIN_TYPES
-        if is_plain and output is None and not has_page:
-            result = _make_plain_result(value, outputs, budget)
-            if result is not None:
-                return result
         if views is not None:
             budget = structs.replace(budget, keep=views.keep, note_table=views.note_table)
         with deadline(self._seconds):
@@ -455,28 +445,6 @@ class Converter:
 
     def _render(self, value: Any, budget: Budget) -> list[Piece]:
         return ValueRenderer(self._context, budget).render_returned(value)
-
-
-def _make_plain_result(value: Any, outputs: Outputs, budget: Budget) -> Result | None:
-    """Make the result of a call that only returned a short text, a number, a bool or None.
-
-    No code of the value runs, so it needs no time limit and no rules. Returns None if there is more
-    to do: the text is long, or the call printed or displayed something.
-    """
-    if outputs() if callable(outputs) else outputs:
-        return None
-    if value is None:
-        return Result([Text(NOTHING)])
-    if type(value) is not str:
-        try:
-            text = json.dumps(value)
-        except ValueError:  # an integer of more digits than Python writes
-            return None
-    elif (
-        len(value) > MAX_SHORT or holds_encoded(value) or not is_sendable(text := clean_text(value))
-    ):
-        return None
-    return None if len(text) > min(budget.chars, MAX_SHORT) else Result([Text(text)])
 
 
 class _Failure(Struct, frozen=True):
