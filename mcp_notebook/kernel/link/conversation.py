@@ -19,7 +19,7 @@ from msgspec import Struct
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError, CannotElicit, FrameError
 from mcp_notebook.kernel.calls.active_call import ActiveCall
-from mcp_notebook.kernel.calls.call_log import CallLog
+from mcp_notebook.kernel.calls.invoker import Invoker
 from mcp_notebook.kernel.link.call_notices import (
     LogNotices,
     ProgressNotices,
@@ -72,35 +72,6 @@ _FromBridge: TypeAlias = (
 )
 _FROM_BRIDGES = get_args(_FromBridge)
 """The messages that bridges send after the welcome."""
-
-
-class CallHandler(Protocol):
-    """Runs the calls of bridges; implemented by `Invoker`."""
-
-    log: CallLog
-    """Notifies of the end of calls."""
-
-    @property
-    def calls(self) -> Sequence[ActiveCall]:
-        """The calls that wait or run."""
-
-    def take(
-        self,
-        tool: str,
-        arguments: dict[str, Any],
-        reply: Callable[[Result], None],
-        client: Client,
-    ) -> Any:
-        """Return a new `Call`; once it is started, `reply` is called, on any thread."""
-
-    def start(self, call: Any) -> None:
-        """Start a new call, or let it wait for its turn."""
-
-    def cancel(self, call: Any, reason: str, by: str = ...) -> None:
-        """Stop a call, for this reason; `by` says who stops it, by default its client."""
-
-    def describe(self, call: Any) -> str:
-        """Describe what a call is doing, for people."""
 
 
 class NotebookPrompts(Protocol):
@@ -178,7 +149,7 @@ class Conversation:
 
     def __init__(  # noqa: PLR0913 - one for each part that it uses
         self,
-        calls: CallHandler,
+        calls: Invoker,
         reader: ResourceReader,
         connection: FrameProtocol,
         changes: ToolChanges,
@@ -520,7 +491,7 @@ class CallStops:
         send: Sends the bridge a message; on the endpoint's thread.
     """
 
-    def __init__(self, calls: CallHandler, send: Callable[[messages.CallStopped], None]) -> None:
+    def __init__(self, calls: Invoker, send: Callable[[messages.CallStopped], None]) -> None:
         self._calls = calls
         self._send = send
         self._loop = asyncio.get_running_loop()
