@@ -19,7 +19,6 @@ from mcp_notebook.kernel.results.blocks.image_block import (
     describe_encoded_original,
 )
 from mcp_notebook.kernel.results.blocks.image_encoding import (
-    EncodedImage,
     convert_for_png,
     encode_image,
 )
@@ -33,7 +32,7 @@ MAX_PIXELS = 64_000_000
 """Pixels of the largest picture that is decoded: a quarter of a gigabyte, and below the limit at
 which PIL warns in the user's notebook."""
 
-_COMPRESSED = " was compressed to a "
+_COMPRESSED = "The picture was compressed."
 _ORIENTATION = 0x0112
 _ROTATED = range(5, 9)
 """The orientations of EXIF that swap width and height."""
@@ -126,7 +125,7 @@ def shrink_image(piece: Piece, budget: Budget) -> Piece:
             size = image.size
             # A PNG would take more bytes for these pixels.
             encoded = encode_image(image, budget, "image/jpeg")
-            earlier = tuple(note for note in piece.notes if _COMPRESSED not in note)
+            earlier = tuple(note for note in piece.notes if note != _COMPRESSED)
             notes = (*earlier, *_describe_frame(image), *encoded.notes)
     except Unshowable as error:
         raise Unshowable(str(error), original) from None
@@ -135,7 +134,7 @@ def shrink_image(piece: Piece, budget: Budget) -> Piece:
             f"The picture cannot be read: {describe_error(error)}.", original
         ) from error
     if not encoded.notes:
-        notes += (_describe_compression(encoded, original.formats[0].size),)
+        notes += (_COMPRESSED,)
     if original is not piece.original:
         original = describe_encoded_original(data, before.mime_type, size)
     return Piece(Image(encoded.data, encoded.mime_type), original, notes)
@@ -189,7 +188,7 @@ def _fit_file(image: Any, data: bytes, mime_type: str | None, budget: Budget) ->
     encoded = encode_image(ImageOps.exif_transpose(image), budget, preferred, original_size=size)
     notes = (*frame, *encoded.notes)
     if mime_type is not None and not encoded.notes:
-        notes += (_describe_compression(encoded, len(data)),)
+        notes += (_COMPRESSED,)
     original = describe_encoded_original(data, original_type, size) if notes else None
     return Piece(Image(encoded.data, encoded.mime_type), original, notes)
 
@@ -198,7 +197,7 @@ def _encode_still(image: Any, budget: Budget, mime_type: str) -> Piece:
     encoded = encode_image(image, budget, mime_type)
     notes = encoded.notes
     if not notes and mime_type == "image/png" and encoded.mime_type != mime_type:
-        notes = (_describe_compression(encoded),)
+        notes = (_COMPRESSED,)
     original = _describe_pixels(image) if notes else None
     if notes and original is None:
         notes += (NOT_KEPT,)
@@ -228,16 +227,6 @@ def _describe_pixels(image: Any) -> Original | None:
     return Original(
         "picture", f"The original picture: {width}x{height} pixels", (file_format,), cost
     )
-
-
-def _describe_compression(encoded: EncodedImage, before: int | None = None) -> str:
-    picture = "The picture" if before is None else f"The picture of {before:,} bytes"
-    name = (
-        "WebP"
-        if encoded.mime_type == "image/webp"
-        else encoded.mime_type.removeprefix("image/").upper()
-    )
-    return f"{picture}{_COMPRESSED}{name} of {len(encoded.data):,} bytes."
 
 
 def _describe_frame(image: Any) -> tuple[str, ...]:
