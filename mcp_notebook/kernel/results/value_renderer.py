@@ -32,7 +32,6 @@ from mcp_notebook.kernel.results.self_shown import (
     RICH_METHODS,
     format_registered,
     has_registered_format,
-    may_show_picture_or_markdown,
 )
 from mcp_notebook.kernel.results.tables import table_text
 from mcp_notebook.kernel.results.tables.exports import describe_array
@@ -307,7 +306,7 @@ class ValueRenderer:
     def render_table(self, value: Any, _position: Position) -> list[Piece]:
         """Render a table of some library."""
         data = format_registered(self.format, value)
-        if data is None and may_show_picture_or_markdown(value):
+        if data is None:
             # Not all MIME types: the library would also build its HTML.
             data, _ = self.format(value, _RICH)
         if data:
