@@ -139,7 +139,7 @@ class Execution:
                 is_coroutine = inspect.iscoroutinefunction(function)
                 if not is_coroutine:
                     value = function()
-                    if not self.converter.is_async(value):
+                    if not self.converter.values.is_async(value):
                         self.environment.descriptors.settle()
                         return self.converter.convert_value(call, value)
             finally:

@@ -128,7 +128,8 @@ class ForkRunner(ThreadRunner):
         elif kind == "progress" and call.capture.report is not None:
             call.capture.report(value)
         elif kind == "original":
-            child.answer(() if call.client.is_trial else self._execution.converter.keep(value))
+            keep = self._execution.converter.values.keep
+            child.answer(() if call.client.is_trial else keep(value))
 
     # -- in the copy -------------------------------------------------------------------------------
 
@@ -147,7 +148,7 @@ class ForkRunner(ThreadRunner):
             refusal=lambda _message: CannotElicit(_CANNOT_ASK.format(call.tool))
         )
         kernel.sends_tables = call.client.shows_views
-        converter.keep_by(kernel.keep)
+        converter.values.keep_by(kernel.keep)
         gate = InterruptGate()
         _watch_interrupts(gate)
         with environment.read_descriptors(call.capture):
