@@ -166,12 +166,6 @@ class Execution:
             _close_coroutine(coroutine)
             raise
 
-    def find_time_limit(self, call: ActiveCall) -> float:
-        """Return the seconds that a call with `run="fork"` may run."""
-        limit = self.stopper.find_limit(call)
-        assert limit is not None
-        return limit
-
     def find_tool(self, call: ActiveCall) -> DeclaredTool:
         """Return the tool that a call runs, as currently declared.
 

@@ -92,11 +92,10 @@ class ForkRunner(ThreadRunner):
             raise ToolError(_UNSAFE.format(call.tool, danger))
         # In the kernel: what the copy builds is lost with it.
         self._execution.find_tool(call).prepare()
+        limit = self._execution.stopper.find_limit(call)
+        assert limit is not None
         try:
-            child.start(
-                partial(self._run_as_child, call),
-                seconds=self._execution.find_time_limit(call),
-            )
+            child.start(partial(self._run_as_child, call), seconds=limit)
         except OSError as error:
             raise ToolError(_NO_FORK.format(call.tool, error)) from None
         call.has_run = True  # assumed: a copy that is killed does not tell

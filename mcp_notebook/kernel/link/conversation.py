@@ -12,9 +12,9 @@ import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeAlias, get_args
+from typing import Any, Protocol, TypeAlias, get_args
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError, CannotElicit, FrameError
@@ -86,7 +86,7 @@ class NotebookPrompts(Protocol):
         """Close a question, if it is open."""
 
 
-class _Channels(NamedTuple):
+class _Channels(Struct, frozen=True, eq=False):
     """What a call sends to its client besides its result."""
 
     elicitations: Elicitations
@@ -98,14 +98,10 @@ class _Channels(NamedTuple):
     """None: its client did not ask for log messages."""
 
 
-class _OpenCall(Struct, frozen=True, eq=False):
-    """A call whose result was not sent yet; see `_Channels`."""
+class _OpenCall(_Channels, frozen=True, eq=False):
+    """A call whose result was not sent yet."""
 
     call: ActiveCall
-    elicitations: Elicitations
-    notices: ProgressNotices | None
-    shown: ProgressNotices | ShownProgress | None
-    logs: LogNotices | None
 
     @property
     def last_progress(self) -> messages.Progress | None:
@@ -354,7 +350,7 @@ class Conversation:
         channels = self._open_channels(message)
         client = self._make_client(message, channels)
         call = self._calls.take(message.tool, message.arguments, reply, client)
-        self._open[message.id] = open_call = _OpenCall(call, *channels)
+        self._open[message.id] = open_call = _OpenCall(**structs.asdict(channels), call=call)
         if channels.notices is not None:
             channels.notices.start(call, self._calls.describe)
         self._calls.start(call)

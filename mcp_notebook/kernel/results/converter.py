@@ -277,6 +277,7 @@ class Converter:
         *,
         style: ErrorStyle = WHOLE_ERRORS,
         yielded: Sequence[Any] = (),
+        budget: Budget | None = None,
     ) -> Result:
         """Make the result of a call that raised.
 
@@ -285,11 +286,25 @@ class Converter:
             outputs: What it printed and displayed.
             style: As for `make_result`.
             yielded: What it had yielded before, which is shown too.
+            budget: The limits of the result; None: those of all results.
 
         Raises:
             KeyboardInterrupt: As `make_result`.
         """
-        return self._make_failure(error, outputs, self._budget, style, yielded)
+        budget = budget or self._budget
+
+        def describe() -> Result:
+            pieces = self._render_yielded(yielded, budget)
+            pieces.append(Piece(style.explain(error, self._code_name)))
+            return _assemble(pieces, outputs, budget, is_error=True)
+
+        with deadline(self._seconds):
+            return guard(
+                describe,
+                recover=lambda failure: _assemble(
+                    _explain(error, failure), outputs, budget, is_error=True
+                ),
+            )
 
     @staticmethod
     def is_async(value: Any) -> bool:
@@ -328,27 +343,6 @@ class Converter:
         piece = render_undrawn(figure, self._context.format, self._budget)
         return {"text/plain": piece.text}, {RENDERED: RenderedDisplay((piece,))}
 
-    def _make_failure(
-        self,
-        error: BaseException,
-        outputs: Outputs,
-        budget: Budget,
-        style: ErrorStyle,
-        yielded: Sequence[Any] = (),
-    ) -> Result:
-        def describe() -> Result:
-            pieces = self._render_yielded(yielded, budget)
-            pieces.append(Piece(style.explain(error, self._code_name)))
-            return _assemble(pieces, outputs, budget, is_error=True)
-
-        with deadline(self._seconds):
-            return guard(
-                describe,
-                recover=lambda failure: _assemble(
-                    _explain(error, failure), outputs, budget, is_error=True
-                ),
-            )
-
     def _render_yielded(self, items: Sequence[Any], budget: Budget) -> list[Piece]:
         """Render what a generator yielded before it failed."""
         if not items:
@@ -374,7 +368,9 @@ class Converter:
             recover=_Failure,
         )
         if isinstance(taken, _Failure):
-            return self._make_failure(taken.error, outputs, budget, style, yielded)
+            return self.make_failure(
+                taken.error, outputs, style=style, yielded=yielded, budget=budget
+            )
         value = taken.items
         structured: Any = guard(
             lambda: make_structured(value, output, budget.chars), recover=_Failure
@@ -382,7 +378,7 @@ class Converter:
         if isinstance(structured, _Failure):
             error = structured.error
             error = _hide_traceback(error) if style.detail == "full" else error
-            return self._make_failure(error, outputs, budget, style)
+            return self.make_failure(error, outputs, style=style, budget=budget)
 
         def render() -> Result:
             if isinstance(value, Result):
