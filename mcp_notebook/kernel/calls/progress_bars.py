@@ -1,8 +1,9 @@
 """Reports progress bars of tqdm and rich that a call creates as the call's progress.
 
 Runs in the user's kernel. Neither library is imported here: their classes are patched at the start
-of the first call that finds them imported, or as soon as a tool imports them, and restored when the
-extension is unloaded. Outside of calls a patched class behaves as before.
+of the first call that finds them imported, and restored when the extension is unloaded. Outside of
+calls a patched class behaves as before. The bar of a call that imports its library first is printed
+text.
 
 A bar belongs to the call that creates it, whichever thread moves it later. It draws nothing: its
 text would be noise in the result. Of several open bars the outermost counts, which is the one that
@@ -13,14 +14,12 @@ import logging
 import sys
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import wraps
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
-from types import ModuleType
 from typing import Any
 
 from mcp_notebook.kernel.safe.libraries import find_imported
+from mcp_notebook.kernel.safe.replacement import replace_attribute
 from mcp_notebook.kernel.tools.context import Update
 
 logger = logging.getLogger(__name__)
@@ -89,12 +88,9 @@ class ProgressBarPatcher:
             "tqdm.notebook": self._patch_tqdm_notebook,
             "rich.progress": self._patch_rich,
         }
-        self._finder = _Finder(frozenset(self._patches), self.install)
 
     def install(self) -> None:
         """Patch the imported libraries that are not patched yet; cheap if there are none."""
-        if self._finder not in sys.meta_path:
-            sys.meta_path.insert(0, self._finder)
         for name, patch in self._patches.items():
             module = sys.modules.get(name)
             if module is not None and name not in self._patched:
@@ -108,8 +104,6 @@ class ProgressBarPatcher:
 
     def uninstall(self) -> None:
         """Put everything back."""
-        if self._finder in sys.meta_path:
-            sys.meta_path.remove(self._finder)
         for undos in self._patched.values():
             for undo in reversed(undos):
                 undo()
@@ -131,7 +125,7 @@ class ProgressBarPatcher:
                     kwargs["file"] = _NullStream()
             original(bar, *args, **kwargs)
 
-        undos.append(_replace(module.tqdm, "__init__", __init__))
+        undos.append(replace_attribute(module.tqdm, "__init__", __init__))
 
     def _patch_tqdm_notebook(self, module: Any, undos: list[Callable[[], None]]) -> None:
         """Let a widget bar work without widgets, which would be invisible."""
@@ -143,7 +137,7 @@ class ProgressBarPatcher:
             ours = getattr(bar, _OWNER, None) is not None
             return module.std_tqdm.reset(bar, total) if ours else original(bar, total)
 
-        undos.append(_replace(module.tqdm_notebook, "reset", reset))
+        undos.append(replace_attribute(module.tqdm_notebook, "reset", reset))
 
     def _patch_tqdm_notebook_start(self, owner: Any, undos: list[Callable[[], None]]) -> None:
         original = owner.__init__
@@ -158,7 +152,7 @@ class ProgressBarPatcher:
             bar.disp = lambda *_args, **_kwargs: None
             super(owner, bar).__init__(*args, **kwargs)
 
-        undos.append(_replace(owner, "__init__", __init__))
+        undos.append(replace_attribute(owner, "__init__", __init__))
 
     # -- rich --------------------------------------------------------------------------------------
 
@@ -183,59 +177,10 @@ class ProgressBarPatcher:
                 _report_rich(progress, interval=0)
                 delattr(progress, _OWNER)
 
-        undos.append(_replace(owner, "start", start_quietly))
-        undos.append(_replace(owner, "stop", stop_quietly))
-        undos.append(_replace(owner, "update", _with_report(owner.update)))
-        undos.append(_replace(owner, "advance", _with_report(owner.advance)))
-
-
-class _Finder(MetaPathFinder):
-    """Notices imports, which it leaves to the other finders.
-
-    Args:
-        names: The modules to notice.
-        on_import: Called when one of them has been imported.
-    """
-
-    def __init__(self, names: frozenset[str], on_import: Callable[[], None]) -> None:
-        self._names = names
-        self._on_import = on_import
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """Find a module by the other finders, and have its import noticed."""
-        if fullname not in self._names:
-            return None
-        others = [finder for finder in sys.meta_path if finder is not self]
-        specs = (finder.find_spec(fullname, path, target) for finder in others)
-        spec = next((spec for spec in specs if spec is not None), None)
-        if spec is None or spec.loader is None:
-            return spec
-        execute = spec.loader.exec_module
-
-        def execute_and_notify(module: ModuleType) -> None:
-            execute(module)
-            self._on_import()
-
-        spec.loader.exec_module = execute_and_notify  # type: ignore[method-assign]
-        return spec
-
-
-def _replace(owner: Any, name: str, function: Any) -> Callable[[], None]:
-    """Set an attribute of a class; return a function that undoes it, unless it was set again."""
-    previous = vars(owner).get(name)
-
-    def undo() -> None:
-        if vars(owner).get(name) is not function:
-            return
-        if previous is None:
-            delattr(owner, name)
-        else:
-            setattr(owner, name, previous)
-
-    setattr(owner, name, function)
-    return undo
+        undos.append(replace_attribute(owner, "start", start_quietly))
+        undos.append(replace_attribute(owner, "stop", stop_quietly))
+        undos.append(replace_attribute(owner, "update", _with_report(owner.update)))
+        undos.append(replace_attribute(owner, "advance", _with_report(owner.advance)))
 
 
 def _report_tqdm(bar: Any, bars: ProgressBars) -> bool:
