@@ -99,6 +99,7 @@ def test_all_is_put_back_when_it_is_closed(environment, shell, loop):
             "task": loop.create_task,
             "logs": logging.Logger.callHandlers,
             "bars": vars(TQDM).copy(),
+            "imports": list(sys.meta_path),
         }
 
     with contextlib.redirect_stdout(Stream()):
