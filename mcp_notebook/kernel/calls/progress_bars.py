@@ -1,9 +1,8 @@
 """Reports progress bars of tqdm and rich that a call creates as the call's progress.
 
 Runs in the user's kernel. Neither library is imported here: their classes are patched at the start
-of the first call that finds them imported, and restored when the extension is unloaded. Outside of
-calls a patched class behaves as before. The bar of a call that imports its library first is printed
-text.
+of the first call that finds them imported, or as soon as a tool imports them, and restored when the
+extension is unloaded. Outside of calls a patched class behaves as before.
 
 A bar belongs to the call that creates it, whichever thread moves it later. It draws nothing: its
 text would be noise in the result. Of several open bars the outermost counts, which is the one that
@@ -14,8 +13,11 @@ import logging
 import sys
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 from typing import Any
 
 from mcp_notebook.kernel.safe.libraries import find_imported
@@ -88,9 +90,12 @@ class ProgressBarPatcher:
             "tqdm.notebook": self._patch_tqdm_notebook,
             "rich.progress": self._patch_rich,
         }
+        self._finder = _Finder(frozenset(self._patches), self.install)
 
     def install(self) -> None:
         """Patch the imported libraries that are not patched yet; cheap if there are none."""
+        if self._finder not in sys.meta_path:
+            sys.meta_path.insert(0, self._finder)
         for name, patch in self._patches.items():
             module = sys.modules.get(name)
             if module is not None and name not in self._patched:
@@ -104,6 +109,8 @@ class ProgressBarPatcher:
 
     def uninstall(self) -> None:
         """Put everything back."""
+        if self._finder in sys.meta_path:
+            sys.meta_path.remove(self._finder)
         for undos in self._patched.values():
             for undo in reversed(undos):
                 undo()
@@ -181,6 +188,39 @@ class ProgressBarPatcher:
         undos.append(replace_attribute(owner, "stop", stop_quietly))
         undos.append(replace_attribute(owner, "update", _with_report(owner.update)))
         undos.append(replace_attribute(owner, "advance", _with_report(owner.advance)))
+
+
+class _Finder(MetaPathFinder):
+    """Notices imports, which it leaves to the other finders.
+
+    Args:
+        names: The modules to notice.
+        on_import: Called when one of them has been imported.
+    """
+
+    def __init__(self, names: frozenset[str], on_import: Callable[[], None]) -> None:
+        self._names = names
+        self._on_import = on_import
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Find a module by the other finders, and have its import noticed."""
+        if fullname not in self._names:
+            return None
+        others = [finder for finder in sys.meta_path if finder is not self]
+        specs = (finder.find_spec(fullname, path, target) for finder in others)
+        spec = next((spec for spec in specs if spec is not None), None)
+        if spec is None or spec.loader is None:
+            return spec
+        execute = spec.loader.exec_module
+
+        def execute_and_notify(module: ModuleType) -> None:
+            execute(module)
+            self._on_import()
+
+        spec.loader.exec_module = execute_and_notify  # type: ignore[method-assign]
+        return spec
 
 
 def _report_tqdm(bar: Any, bars: ProgressBars) -> bool:

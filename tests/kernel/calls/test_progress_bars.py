@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from live import Link, record_of, text_of
+from live import Link, live_kernel, record_of, text_of
 
 from mcp_notebook.content import Result
 from mcp_notebook.kernel.calls.progress_bars import ProgressBars
@@ -170,6 +170,20 @@ def test_nothing_is_left_of_the_patches_when_the_extension_is_unloaded(kernel):
     assert "mcp_notebook" not in left.stdout
     kernel.ok("%load_ext mcp_notebook")
     kernel.ok(TOOLS)
+
+
+def test_a_bar_of_a_library_that_the_tool_itself_imports_first_is_heard(home):
+    pytest.importorskip("tqdm")
+    with live_kernel(home) as kernel:
+        kernel.ok("%load_ext mcp_notebook")
+        kernel.ok(
+            "%%mcp_tool\ndef late() -> str:\n    'Late.'\n    import time\n"
+            "    from tqdm import tqdm\n    for _ in tqdm(range(3)): time.sleep(0.11)\n"
+            "    return 'done'"
+        )
+        progress, text = run(kernel, "late")
+        assert text == "done"
+        assert {item.total for item in progress} == {3}
 
 
 class Bar:
