@@ -36,7 +36,7 @@ from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.redaction import has_secrets
 from mcp_notebook.text.terminal import print_data, print_note
 from mcp_notebook.text.typed_values import TOO_DEEP, read_typed_value
-from mcp_notebook.text.wording import make_printable
+from mcp_notebook.text.wording import format_size, make_printable
 from mcp_notebook.wire import resource_uris
 
 if TYPE_CHECKING:
@@ -368,7 +368,7 @@ def _save_block(block: ContentBlock, call: ToolCall) -> None:
     assert not isinstance(block, Text | ResourceLink)
     assert isinstance(block.data, bytes)
     kind = type(block).__name__.lower()
-    description = f"{kind} ({block.mime_type}, {_format_size(len(block.data))})"
+    description = f"{kind} ({block.mime_type}, {format_size(len(block.data))})"
     if call.save is None:
         print_note(f"{description} not saved; choose a folder with --save DIR")
         return
@@ -385,7 +385,7 @@ async def _save_original(links: "Links", link: ResourceLink, folder: Path, tool:
     data = resource.data.encode() if isinstance(resource.data, str) else resource.data
     extension = Path(link.name).suffix or _guess_extension(resource.mime_type)
     path = _save(data, extension, folder, tool)
-    return f"{link.title or link.name} saved as {path} ({_format_size(len(data))})"
+    return f"{link.title or link.name} saved as {path} ({format_size(len(data))})"
 
 
 def _guess_extension(mime_type: str) -> str:
@@ -414,7 +414,3 @@ def _save(data: bytes, extension: str, folder: Path, tool: str) -> Path:
         raise NotebookError(
             f"Cannot save to {folder}: {error.strerror}. Choose another folder with --save."
         ) from None
-
-
-def _format_size(count: int) -> str:
-    return f"{count} bytes" if count < 1000 else f"{count / 1000:.0f} kB"  # noqa: PLR2004

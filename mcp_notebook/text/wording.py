@@ -6,6 +6,7 @@ Pure functions on strings, in every process.
 import re
 import unicodedata
 from collections.abc import Iterable
+from datetime import UTC, datetime
 
 _KILO, _MINUTE, _HOUR = 1_000, 60, 3_600
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
@@ -102,6 +103,15 @@ def format_seconds(seconds: float) -> str:
     if seconds < _MINUTE:
         return f"{seconds:.1f} s"
     return f"{seconds / _MINUTE:.0f} min" if seconds < _HOUR else f"{seconds / _HOUR:.1f} h"
+
+
+def format_moment(at: float) -> str:
+    """Return a time in seconds since the epoch in UTC: ``2025-01-12T15:00:58.123Z``.
+
+    Some validators of dates reject "+00:00".
+    """
+    moment = datetime.fromtimestamp(at, UTC)
+    return moment.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
 def format_size(size: int) -> str:

@@ -7,7 +7,6 @@ of shortened results. To read a resource is a call of its function, unless it is
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -19,7 +18,7 @@ from mcp_notebook.bridge.server.forms.tool_form import make_declared_form
 from mcp_notebook.bridge.server.resources.uri_templates import find_fault, match, match_any
 from mcp_notebook.errors import CallError, ToolGone, UnknownResource
 from mcp_notebook.protocol.versions import has_feature
-from mcp_notebook.text.wording import shorten, suggest
+from mcp_notebook.text.wording import format_moment, shorten, suggest
 from mcp_notebook.wire import messages
 
 MAX_LISTED = 20
@@ -217,9 +216,3 @@ def _make_item_form(entry: CatalogEntry, item: messages.ListedItem, version: str
 def _expand(template: str, item: messages.ListedItem) -> str:
     """Return the URI of a listed resource of a template, which has one variable."""
     return _VARIABLE.sub(quote(item.value, safe=""), template)
-
-
-def format_moment(at: float) -> str:
-    """Return a time in seconds since the epoch as MCP writes it: ``2025-01-12T15:00:58.123Z``."""
-    moment = datetime.fromtimestamp(at, UTC)
-    return moment.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"

@@ -41,7 +41,6 @@ from mcp_notebook.bridge.server.own_tools.meta_tools import RequestedPage
 from mcp_notebook.bridge.server.resources.declared_resources import (
     DeclaredResources,
     FoundResource,
-    format_moment,
 )
 from mcp_notebook.bridge.server.resources.resource_notices import ResourceNotices
 from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
@@ -56,6 +55,7 @@ from mcp_notebook.protocol.errors import (
     ProtocolError,
 )
 from mcp_notebook.protocol.versions import MODERN_VERSIONS, has_feature
+from mcp_notebook.text.wording import format_moment
 from mcp_notebook.wire import messages, resource_uris
 
 _T = TypeVar("_T")

@@ -7,7 +7,6 @@ the tasks of 2025-11-25 are others, which are not served.
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 from mcp_notebook.protocol.elicitation import read_elicit_result
@@ -16,6 +15,7 @@ from mcp_notebook.protocol.errors import (
     MISSING_REQUIRED_CLIENT_CAPABILITY,
     ProtocolError,
 )
+from mcp_notebook.text.wording import format_moment
 from mcp_notebook.wire import messages
 
 TaskForm: TypeAlias = dict[str, Any]
@@ -71,8 +71,8 @@ def _make_form(task: messages.TaskInfo) -> TaskForm:
     form: TaskForm = {
         "taskId": task.id,
         "status": task.status,
-        "createdAt": _format_time(task.created),
-        "lastUpdatedAt": _format_time(task.updated),
+        "createdAt": format_moment(task.created),
+        "lastUpdatedAt": format_moment(task.updated),
         "ttlMs": None if task.ends is None else round((task.ends - task.created) * 1000),
         "pollIntervalMs": _find_interval(task),
     }
@@ -84,12 +84,6 @@ def _make_form(task: messages.TaskInfo) -> TaskForm:
 def _find_interval(task: messages.TaskInfo) -> int:
     age = time.time() - task.created
     return round(1000 * min(max(age * _SHARE, MIN_POLL_INTERVAL), MAX_POLL_INTERVAL))
-
-
-def _format_time(seconds: float) -> str:
-    # "Z" as in all of the extension's examples: some validators of dates reject "+00:00".
-    text = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
-    return text.removesuffix("+00:00") + "Z"
 
 
 def _make_request(question: messages.TaskQuestion) -> TaskForm:
