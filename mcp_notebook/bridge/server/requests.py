@@ -30,10 +30,10 @@ from mcp_notebook.bridge.server.completion import Completion
 from mcp_notebook.bridge.server.declaration import SERVER_INFO, list_capabilities
 from mcp_notebook.bridge.server.forms.accommodations import find_accommodation
 from mcp_notebook.bridge.server.forms.result_forms import (
-    choose_structured,
     make_block_forms,
     make_prompt_form,
     make_resource_form,
+    make_rest,
     replace_surrogates,
 )
 from mcp_notebook.bridge.server.listing.change_notices import ChangeNotices
@@ -44,7 +44,6 @@ from mcp_notebook.bridge.server.resources.resources import ResourceRequests
 from mcp_notebook.bridge.server.resources.skill_requests import SkillRequests
 from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
 from mcp_notebook.bridge.server.sessions.connected_clients import ConnectedClients
-from mcp_notebook.bridge.server.tasks.requests import TaskRequests
 from mcp_notebook.bridge.server.tasks.tasks import Tasks
 from mcp_notebook.content import Result
 from mcp_notebook.errors import CallError
@@ -157,7 +156,6 @@ class Requests:
 
     def __init__(self, server: Parts) -> None:
         self._server = server
-        tasks = TaskRequests(server.tasks)
         resources = server.resources
         skills = SkillRequests(
             resources.declared.list_entries, resources.page_size, resources.ready
@@ -176,9 +174,9 @@ class Requests:
             "completion/complete": server.completion.complete,
             "logging/setLevel": self._set_log_level,
             LISTEN: listen,
-            "tasks/get": tasks.get,
-            "tasks/update": tasks.update,
-            "tasks/cancel": tasks.cancel,
+            "tasks/get": server.tasks.get,
+            "tasks/update": server.tasks.update,
+            "tasks/cancel": server.tasks.cancel,
             "skills/list": skills.list_skills,
             "skills/get": skills.get_skill,
             "resources/directory/read": skills.read_directory,
@@ -294,16 +292,9 @@ def _write_form(method: str, request: ClientRequest, form: Form) -> bytes:
 
 def write_result(result: Result, protocol_version: str) -> list[Piece]:
     """Return a call's result as JSON, in pieces."""
-    structured = choose_structured(result, protocol_version)
-    rest: Form = {"isError": result.is_error}
-    meta = dict(result.meta)
-    if structured is not None:
-        rest["structuredContent"] = structured
+    rest = make_rest(result, protocol_version)
     if protocol_version in MODERN_VERSIONS:
-        rest["resultType"] = "complete"
-        meta = _add_server_info(meta)
-    if meta:
-        rest["_meta"] = meta
+        rest |= {"resultType": "complete", "_meta": _add_server_info(result.meta)}
     text: list[Piece] = [b'{"content":[']
     for form in make_block_forms(result, protocol_version):
         text += _write_block(form)
