@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import Any, TypeAlias
 
-from mcp_notebook.protocol.elicitation import read_elicit_result
+from mcp_notebook.protocol.elicitation import ElicitForm, read_elicit_result
 from mcp_notebook.protocol.errors import (
     INVALID_PARAMS,
     MISSING_REQUIRED_CLIENT_CAPABILITY,
@@ -41,9 +41,10 @@ def make_task_form(task: messages.TaskInfo, result: dict[str, Any] | None = None
     form = _make_form(task)
     match task.status:
         case "input_required":
-            form["inputRequests"] = {
-                key: _make_request(question) for key, question in task.questions.items()
+            forms = {
+                key: ElicitForm(each.message, each.form) for key, each in task.questions.items()
             }
+            form["inputRequests"] = {key: each.request for key, each in forms.items()}
         case "completed":
             form["result"] = result
         case "failed":
@@ -84,11 +85,6 @@ def _make_form(task: messages.TaskInfo) -> TaskForm:
 def _find_interval(task: messages.TaskInfo) -> int:
     age = time.time() - task.created
     return round(1000 * min(max(age * _SHARE, MIN_POLL_INTERVAL), MAX_POLL_INTERVAL))
-
-
-def _make_request(question: messages.TaskQuestion) -> TaskForm:
-    params = {"mode": "form", "message": question.message, "requestedSchema": question.form}
-    return {"method": "elicitation/create", "params": params}
 
 
 # -- answers to questions --------------------------------------------------------------------------
