@@ -39,6 +39,7 @@ from mcp_notebook.bridge.server.forms.result_forms import (
 from mcp_notebook.bridge.server.listing.change_notices import ChangeNotices
 from mcp_notebook.bridge.server.listing.notification_streams import OpenStreams, check_size
 from mcp_notebook.bridge.server.listing.pages import LIST_METHODS, Page
+from mcp_notebook.bridge.server.listing.tool_lists import ToolLists
 from mcp_notebook.bridge.server.resources.resource_subscriptions import ResourceSubscriptions
 from mcp_notebook.bridge.server.resources.resources import ResourceRequests
 from mcp_notebook.bridge.server.resources.skill_requests import SkillRequests
@@ -98,6 +99,8 @@ class Base64Text:
 Piece: TypeAlias = bytes | Base64Text
 """A part of an answer."""
 Form: TypeAlias = dict[str, Any]
+FindPage: TypeAlias = Callable[[ClientRequest, str | None], Awaitable[Page]]
+"""Finds the page of a list that a cursor names."""
 
 
 def expand(pieces: Iterable[Piece]) -> Iterator[bytes]:
@@ -132,6 +135,7 @@ class Parts(Protocol):
     clients: ConnectedClients
     changes: ChangeNotices
     calls: ToolCalls
+    lists: ToolLists
     resources: ResourceRequests
     completion: Completion
     subscriptions: ResourceSubscriptions
@@ -140,11 +144,6 @@ class Parts(Protocol):
 
     async def write_instructions(self, caller: Caller) -> str:
         """Return the instructions for a caller's model."""
-
-    async def find_page(
-        self, method: str, request: ClientRequest, cursor: str | None
-    ) -> tuple[str, Page]:
-        """Return a page of the list that a method requests, and the name of its items."""
 
 
 class Requests:
@@ -161,12 +160,18 @@ class Requests:
             resources.declared.list_entries, resources.page_size, resources.ready
         )
         listen = partial(server.open_streams.listen, server.changes.listen)
+        lists: Mapping[str, tuple[str, FindPage]] = {
+            "tools/list": ("tools", server.lists.find_page),
+            "prompts/list": ("prompts", partial(server.lists.find_page, kind="prompt")),
+            "resources/list": ("resources", resources.find_page),
+            "resources/templates/list": ("resourceTemplates", resources.find_template_page),
+        }
         self._handlers: Mapping[str, Callable[[ClientRequest, Any], Awaitable[Any]]] = {
             INITIALIZE: self._initialize,
             PING: self._ping,
             DISCOVER: self._discover,
             CALL: self._call,
-            **{method: partial(self._list, method) for method in LIST_METHODS},
+            **{method: partial(_list, method, *list_) for method, list_ in lists.items()},
             "prompts/get": self._get_prompt,
             "resources/read": self._read,
             "resources/subscribe": server.subscriptions.subscribe,
@@ -227,15 +232,6 @@ class Requests:
             "instructions": await self._server.write_instructions(request.caller),
         }
 
-    async def _list(
-        self, method: str, request: ClientRequest, params: ListParameters
-    ) -> list[Piece]:
-        name, page = await self._server.find_page(method, request, params.cursor)
-        rest = {} if page.next_cursor is None else {"nextCursor": page.next_cursor}
-        written = _write_form(method, request, rest)
-        comma = b"" if written == b"{}" else b","
-        return [b'{"%b":' % name.encode(), page.text, comma, written[1:]]
-
     async def _call(self, request: ClientRequest, params: CallParameters) -> Any:
         call = CallParams(
             params.name, params.arguments, params.input_responses, params.request_state
@@ -274,6 +270,16 @@ class Requests:
     async def _set_log_level(self, request: ClientRequest, params: LevelParameters) -> Form:
         self._server.calls.set_log_level(request.connection, params.level)
         return {}
+
+
+async def _list(
+    method: str, name: str, find: FindPage, request: ClientRequest, params: ListParameters
+) -> list[Piece]:
+    page = await find(request, params.cursor)
+    rest = {} if page.next_cursor is None else {"nextCursor": page.next_cursor}
+    written = _write_form(method, request, rest)
+    comma = b"" if written == b"{}" else b","
+    return [b'{"%b":' % name.encode(), page.text, comma, written[1:]]
 
 
 def _get_form(answer: Any) -> Any:
