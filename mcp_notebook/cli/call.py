@@ -8,7 +8,7 @@ import json
 import mimetypes
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -32,6 +32,7 @@ from mcp_notebook.errors import (
     OtherKind,
     UnknownTool,
 )
+from mcp_notebook.schema_keywords import DEFINITIONS
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.redaction import has_secrets
 from mcp_notebook.text.terminal import print_data, print_note
@@ -224,54 +225,29 @@ def read_arguments(texts: Sequence[tuple[str, str]], schema: Mapping[str, Any]) 
                 f"The argument {name!r} was given twice. Use --json to pass a list."
             )
         parameter = schema.get("properties", {}).get(name, {})
-        arguments[name] = _parse_value(name, text, set(_list_types(parameter, schema)))
+        arguments[name] = _read_value(name, text, parameter, schema)
     return arguments
 
 
-def _parse_value(name: str, text: str, allowed: set[str]) -> Any:
-    """Return the value of a string, given the allowed JSON types (an empty set allows any)."""
-    if allowed == {"string"}:
+def _read_value(name: str, text: str, schema: Any, root: Mapping[str, Any]) -> Any:
+    """Return the JSON value that a text stands for, or the text itself if the schema wants that."""
+    parameter = schema if isinstance(schema, Mapping) else {}
+    if parameter.get("type") == "string":
         return text
     try:
         value = read_typed_value(text)
     except ValueError as error:
         raise InvalidArguments(f"{name}: {error}") from None
-    # If strings are also allowed, `5` could be either: a value of an allowed type comes first.
-    return value if "string" not in allowed or _name_types(value) & allowed else text
+    if value == text:
+        return text
+    from mcp_notebook.bridge.headless import jsonschema_import  # noqa: F401
 
+    # isort: split
+    from jsonschema.validators import validator_for
 
-def _name_types(value: Any) -> set[str]:
-    """Return the names of the JSON types of a value."""
-    kinds: tuple[tuple[Any, set[str]], ...] = (
-        (bool, {"boolean"}),  # before int, its base class
-        (int, {"integer", "number"}),
-        (float, {"number"}),
-        (str, {"string"}),
-        (list, {"array"}),
-        (dict, {"object"}),
-        (type(None), {"null"}),
-    )
-    return next(names for kind, names in kinds if isinstance(value, kind))
-
-
-def _list_types(
-    schema: Any, root: Mapping[str, Any], visited: frozenset[str] = frozenset()
-) -> Iterator[str]:
-    """Yield the JSON types that a schema allows; none if it does not restrict them."""
-    if not isinstance(schema, Mapping):
-        return
-    name = str(schema.get("$ref", "")).rpartition("/")[2]
-    if name and name not in visited:  # schemas may be recursive
-        visited |= {name}
-        yield from _list_types(root.get("$defs", {}).get(name), root, visited)
-    types = schema.get("type", [])
-    yield from [types] if isinstance(types, str) else types
-    if not types:
-        for value in (*schema.get("enum", ()), *([schema["const"]] if "const" in schema else ())):
-            yield from _name_types(value)
-    for keyword in ("anyOf", "oneOf", "allOf"):
-        for part in schema.get(keyword, ()):
-            yield from _list_types(part, root, visited)
+    definitions = {key: root[key] for key in DEFINITIONS if key in root}
+    is_valid = validator_for(root)({**parameter, **definitions}).is_valid
+    return value if is_valid(value) or not is_valid(text) else text
 
 
 # -- questions -------------------------------------------------------------------------------------
