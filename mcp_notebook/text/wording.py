@@ -51,18 +51,10 @@ def list_close_words(word: str, words: Iterable[str], limit: int = 3) -> list[st
 
     known = list(words)
     close = difflib.get_close_matches(word, known, limit)
-    if not close:  # the beginning of a longer word
+    if not close and len(word) >= _MIN_BEGINNING:  # the beginning of a longer word
         least = max(_MIN_BEGINNING, len(word) - 1)
-        close = [other for other in known if _count_common(word, other) >= least]
+        close = [other for other in known if other[:least] == word[:least]]
     return close[:limit]
-
-
-def _count_common(word: str, other: str) -> int:
-    """Return how many characters two words have in common at their beginning."""
-    pairs = zip(word, other, strict=False)
-    return next(
-        (at for at, (one, two) in enumerate(pairs) if one != two), min(len(word), len(other))
-    )
 
 
 def spell_ascii(text: str) -> str:
