@@ -9,9 +9,11 @@ import contextlib
 import logging
 import os
 import secrets
+import select
 import stat
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,15 +25,20 @@ logger = logging.getLogger(__name__)
 
 MIN_TOKEN = 16
 """Characters. A generated token has 43 (256 bits)."""
+PATIENCE = 5.0
+"""Seconds that a command has to write the token into a shell's pipe, ``<(...)``."""
 _READ_FLAGS = READ_FLAGS & ~getattr(os, "O_NOFOLLOW", 0)
 
 
-def read_token(settings: Settings, tell: Callable[[str], None] = logger.warning) -> str:
+def read_token(
+    settings: Settings, tell: Callable[[str], None] = logger.warning, *, patience: float = PATIENCE
+) -> str:
     """Return the endpoint's token: from the settings, or from its file, created if necessary.
 
     Args:
         settings: The token, or its file.
         tell: Called with a sentence if the token was replaced because other users could read it.
+        patience: Seconds that a command has to write the token into a shell's pipe.
 
     Raises:
         SettingsError: The token is too short to protect anything, or its file cannot be used.
@@ -43,7 +50,7 @@ def read_token(settings: Settings, tell: Callable[[str], None] = logger.warning)
         if not path.exists():
             make_private_folder(settings.home)
             _make_token(path)
-        content, status = _read_file(path)
+        content, status = _read_file(path, patience)
         # Before it is replaced: another path than that of a token may be a typing error.
         token = _check_token(content.decode().strip(), str(path))
         if _is_open_to_others(status):
@@ -82,18 +89,25 @@ def renew_token(settings: Settings) -> str:
         raise SettingsError(f"The token in {path} cannot be replaced: {error}.") from None
 
 
-def _read_file(path: Path) -> tuple[bytes, os.stat_result]:
-    """Return a file's content and status.
+def _read_file(path: Path, patience: float) -> tuple[bytes, os.stat_result]:
+    """Return a file's content and status; waits only for a shell's pipe, ``<(...)``.
 
     Raises:
-        OSError: It is not a regular file, or too large.
+        OSError: It is neither a regular file nor such a pipe, is too large, or is late.
     """
     descriptor = os.open(path, _READ_FLAGS)
     try:
         status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
+        if stat.S_ISFIFO(status.st_mode):
+            if path.parent != Path("/dev/fd"):
+                raise OSError("it is a pipe")
+            content = _read_pipe(descriptor, patience)
+        elif stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError("it is a folder")
+        elif not stat.S_ISREG(status.st_mode):
             raise OSError("it is not a regular file")
-        content = os.read(descriptor, MAX_SIZE + 1)
+        else:
+            content = os.read(descriptor, MAX_SIZE + 1)
     finally:
         os.close(descriptor)
     if len(content) > MAX_SIZE:
@@ -101,10 +115,27 @@ def _read_file(path: Path) -> tuple[bytes, os.stat_result]:
     return content, status
 
 
+def _read_pipe(descriptor: int, patience: float) -> bytes:
+    deadline = time.monotonic() + patience
+    content = b""
+    while len(content) <= MAX_SIZE:
+        readable, _, _ = select.select([descriptor], [], [], max(0, deadline - time.monotonic()))
+        if not readable:
+            raise TimeoutError(f"nothing more came out of the pipe for {patience:g} s")
+        part = os.read(descriptor, MAX_SIZE)
+        if not part:
+            break
+        content += part
+    return content
+
+
 def _is_open_to_others(status: os.stat_result) -> bool:
-    """Return whether users other than the owner have access to a file."""
-    # Windows has no such modes.
-    return sys.platform != "win32" and bool(status.st_mode & (stat.S_IRWXG | stat.S_IRWXO))
+    """Return whether users other than the owner have access to a regular file."""
+    return (
+        sys.platform != "win32"  # has no such modes
+        and stat.S_ISREG(status.st_mode)
+        and bool(status.st_mode & (stat.S_IRWXG | stat.S_IRWXO))
+    )
 
 
 def _replace_token(path: Path, status: os.stat_result) -> str:

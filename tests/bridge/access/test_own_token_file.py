@@ -203,6 +203,33 @@ def test_a_token_that_another_user_shows_to_all_is_not_used(home):
     assert path.read_text() == TOKEN
 
 
+DESCRIPTORS = pytest.mark.skipif(not Path("/dev/fd").exists(), reason="pipes of a shell")
+
+
+@DESCRIPTORS
+def test_a_token_may_come_out_of_a_pipe_of_the_shell(home):
+    reader, writer = os.pipe()
+    os.write(writer, f"{TOKEN}\n".encode())
+    os.close(writer)
+    try:
+        settings = Settings(home=home / "state", token_file=Path(f"/dev/fd/{reader}"))
+        assert read_token(settings) == TOKEN
+    finally:
+        os.close(reader)
+
+
+@DESCRIPTORS
+def test_an_unwritten_pipe_of_the_shell_is_not_waited_for_forever(home):
+    reader, writer = os.pipe()
+    settings = Settings(home=home / "state", token_file=Path(f"/dev/fd/{reader}"))
+    try:
+        with pytest.raises(SettingsError, match="nothing more came out of the pipe"):
+            read_token(settings, patience=0.05)
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
 @POSIX
 @pytest.mark.parametrize("path", ["/dev/zero", "/dev/null"])
 def test_a_device_is_not_a_token_file(home, path):
