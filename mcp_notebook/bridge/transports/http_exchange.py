@@ -5,27 +5,26 @@ https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stream
 
 Theory of operation
 -------------------
-An exchange has two parts:
+An exchange has two state machines, each with a table of its transitions at the top of this file:
 
-1. *The response* (`ResponseState`). A server answers a request either with one JSON object or with
+1. *The response* (`RESPONSE_MOVES`). A server answers a request either with one JSON object or with
    a stream of events that ends with the answer ("Sending Messages", step 6). Which one it will be
    is unknown when the request arrives, so the response begins silent. A message before the answer
    begins a stream ("Receiving Messages"), and so does a ping, which is sent after `PING_INTERVAL`
-   without a message so that proxies do not close the connection. Events after the answer are
-   ignored.
-2. *The work*: the block of the exchange as a context manager. A client that disconnects cancels its
-   request ("Cancellation"; not before 2026-07-28). So do a notification of the client, and the end
-   of its session. Each cancels the task of the block, but only once, and the end of the block
-   swallows that cancellation.
+   without a message so that proxies do not close the connection.
+2. *The work* (`WORK_MOVES`): the block of the exchange as a context manager. A client that
+   disconnects cancels its request ("Cancellation"; not before 2026-07-28). So do a notification of
+   the client, and the end of its session. Each cancels the task of the block, but only once, and
+   the end of the block swallows that cancellation.
    `HttpExchange.end_reason` is the reason to report to a client that is still connected.
 
-They share only the watcher, which begins when the work takes longer than `WATCH_DELAY`, and sends
-the pings until it ends.
+The machines share only the watcher, which runs while the work does and sends the pings. An action
+without a transition in the table is ignored: an event after the answer, a second cancellation.
 """
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 import anyio
@@ -45,6 +44,70 @@ class ResponseState(StrEnum):
     OVER = "over"
     """The answer, perhaps not all of it: nothing may follow."""
 
+
+class ResponseMove(StrEnum):
+    """A part of the response to send."""
+
+    EVENT = "event"
+    """A message before the answer, or a ping."""
+    ANSWER = "answer"
+    """The answer: an event if the stream has begun, else JSON."""
+    END = "end"
+    """The end of a stream without an answer."""
+
+
+RESPONSE_MOVES: Mapping[ResponseState, Mapping[ResponseMove, ResponseState]] = {
+    ResponseState.SILENT: {
+        ResponseMove.EVENT: ResponseState.STREAM,  # once its head is sent: see `_begin_stream`
+        ResponseMove.ANSWER: ResponseState.OVER,
+        ResponseMove.END: ResponseState.OVER,
+    },
+    ResponseState.STREAM: {
+        ResponseMove.EVENT: ResponseState.STREAM,
+        ResponseMove.ANSWER: ResponseState.OVER,
+        ResponseMove.END: ResponseState.OVER,
+    },
+    ResponseState.OVER: {},
+}
+
+
+class WorkState(StrEnum):
+    """The state of the work for the answer."""
+
+    UNBEGUN = "unbegun"
+    RUNNING = "running"
+    """It has begun; watching for a disconnect would cost more than finishing it."""
+    WATCHED = "watched"
+    """It takes longer than `WATCH_DELAY`; a task watches for a disconnect, and sends pings."""
+    CANCELLED = "cancelled"
+    """The exchange has cancelled its task, which has not ended."""
+    ENDED = "ended"
+
+
+class WorkMove(StrEnum):
+    """An event of the work."""
+
+    BEGIN = "begin"
+    WATCH = "watch"
+    CANCEL = "cancel"
+    """The client disconnects or cancels the request, or its session ends."""
+    END = "end"
+
+
+WORK_MOVES: Mapping[WorkState, Mapping[WorkMove, WorkState]] = {
+    WorkState.UNBEGUN: {WorkMove.BEGIN: WorkState.RUNNING},
+    WorkState.RUNNING: {
+        WorkMove.WATCH: WorkState.WATCHED,
+        WorkMove.CANCEL: WorkState.CANCELLED,
+        WorkMove.END: WorkState.ENDED,
+    },
+    WorkState.WATCHED: {WorkMove.CANCEL: WorkState.CANCELLED, WorkMove.END: WorkState.ENDED},
+    WorkState.CANCELLED: {
+        WorkMove.WATCH: WorkState.CANCELLED,  # it may stop slowly: keep pinging
+        WorkMove.END: WorkState.ENDED,
+    },
+    WorkState.ENDED: {},
+}
 
 logger = logging.getLogger(__name__)
 
@@ -91,10 +154,9 @@ class HttpExchange:
         self._response = ResponseState.SILENT
         self._turn = asyncio.Lock()
         """Held while a part of the response is sent: several tasks send pings and messages."""
+        self._work = WorkState.UNBEGUN
         self._task: asyncio.Task[object] | None = None
-        """The task of the block, while it runs."""
-        self._is_cancelled = False
-        """Whether the exchange has cancelled that task."""
+        """The task of the block."""
         self._cancels_before = 0
         self._timer: asyncio.TimerHandle | None = None
         self._watcher: asyncio.Task[None] | None = None
@@ -103,6 +165,7 @@ class HttpExchange:
 
     def __enter__(self) -> None:
         """From now on, cancel the block if the client disconnects, and send pings."""
+        self._work = WORK_MOVES[self._work][WorkMove.BEGIN]
         self._task = asyncio.current_task()
         assert self._task is not None
         self._cancels_before = self._task.cancelling()
@@ -110,17 +173,19 @@ class HttpExchange:
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> bool:
         """Swallow the cancellation if only the exchange requested it."""
-        task, self._task = self._task, None
-        assert task is not None
+        assert self._task is not None
         assert self._timer is not None
-        # 1. Stop watching. From now on, the exchange does not cancel the task.
+        # 1. Stop watching.
         self._timer.cancel()
         if self._watcher is not None:
             self._watcher.cancel()
-        if not self._is_cancelled:
+        # 2. From now on, the exchange does not cancel the task.
+        was_cancelled = self._work is WorkState.CANCELLED
+        self._work = WORK_MOVES[self._work][WorkMove.END]
+        if not was_cancelled:
             return False
-        # 2. Undo our own cancellation. If another one is left, it is not ours to swallow.
-        is_cancelled_elsewhere = task.uncancel() > self._cancels_before
+        # 3. Undo our own cancellation. If another one is left, it is not ours to swallow.
+        is_cancelled_elsewhere = self._task.uncancel() > self._cancels_before
         return kind is asyncio.CancelledError and not is_cancelled_elsewhere
 
     def end(self, reason: EndReason) -> None:
@@ -129,12 +194,17 @@ class HttpExchange:
         self._cancel()
 
     def _cancel(self) -> None:
-        if self._task is not None and not self._is_cancelled:
-            self._is_cancelled = True
+        after = WORK_MOVES[self._work].get(WorkMove.CANCEL)
+        if after is not None:
+            assert self._task is not None
+            self._work = after
             self._task.cancel()
 
     def _watch_client(self) -> None:
-        self._watcher = asyncio.get_running_loop().create_task(self._watch())
+        after = WORK_MOVES[self._work].get(WorkMove.WATCH)
+        if after is not None:
+            self._work = after
+            self._watcher = asyncio.get_running_loop().create_task(self._watch())
 
     async def _watch(self) -> None:
         while True:
@@ -152,6 +222,7 @@ class HttpExchange:
         """Begin the stream at once: no answer will come."""
         async with self._turn:
             await self._begin_stream()
+            self._response = RESPONSE_MOVES[self._response][ResponseMove.EVENT]
 
     async def send(self, message: bytes) -> None:
         """Send a JSON-RPC message before the answer."""
@@ -160,10 +231,11 @@ class HttpExchange:
     async def _send_event(self, event: bytes) -> None:
         """Send an event, and begin the stream if necessary."""
         async with self._turn:
-            if self._response is ResponseState.OVER:
+            if ResponseMove.EVENT not in RESPONSE_MOVES[self._response]:
                 return
             if self._response is ResponseState.SILENT:
                 await self._begin_stream()
+                self._response = RESPONSE_MOVES[self._response][ResponseMove.EVENT]
             await self._send({"type": "http.response.body", "body": event, "more_body": True})
 
     async def answer(self, message: Sequence[Piece], status: int) -> None:
@@ -175,7 +247,10 @@ class HttpExchange:
         """
         async with self._turn:
             # 1. Nothing may follow the answer, even while it is being sent.
-            before, self._response = self._response, ResponseState.OVER
+            before, self._response = (
+                self._response,
+                RESPONSE_MOVES[self._response][ResponseMove.ANSWER],
+            )
             if before is ResponseState.STREAM:
                 # 2a. The answer is the last event of the stream.
                 event = _format_event(b"".join(expand(message)))
@@ -199,9 +274,12 @@ class HttpExchange:
     async def end_stream(self) -> None:
         """End the response without an answer."""
         async with self._turn:
-            if self._response is ResponseState.SILENT:
+            before, self._response = (
+                self._response,
+                RESPONSE_MOVES[self._response][ResponseMove.END],
+            )
+            if before is ResponseState.SILENT:
                 await self._begin_stream()
-            self._response = ResponseState.OVER
             await self._send({"type": "http.response.body", "body": b""})
 
     async def _begin_stream(self) -> None:
@@ -211,7 +289,6 @@ class HttpExchange:
         because its client does not read, it is answered in JSON.
         """
         await self._start(200, [(b"content-type", b"text/event-stream"), *_STREAM_HEADERS])
-        self._response = ResponseState.STREAM
 
     async def _start(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         if self._session_id is not None:

@@ -12,7 +12,13 @@ from mcp_notebook.bridge.transports import http_exchange
 from mcp_notebook.bridge.transports.channels import RequestChannel
 from mcp_notebook.bridge.transports.http_exchange import (
     MAX_EVENT,
+    RESPONSE_MOVES,
+    WORK_MOVES,
     HttpExchange,
+    ResponseMove,
+    ResponseState,
+    WorkMove,
+    WorkState,
 )
 
 pytestmark = pytest.mark.anyio
@@ -37,6 +43,15 @@ class Wire:
     @property
     def body(self):
         return b"".join(item.get("body", b"") for item in self.sent)
+
+
+def test_the_tables_name_every_state_and_every_exchange_can_end():
+    assert set(RESPONSE_MOVES) == set(ResponseState)
+    assert set(WORK_MOVES) == set(WorkState)
+    open_responses = set(ResponseState) - {ResponseState.OVER}
+    assert all(ResponseMove.ANSWER in RESPONSE_MOVES[state] for state in open_responses)
+    begun = set(WorkState) - {WorkState.UNBEGUN, WorkState.ENDED}
+    assert all(WORK_MOVES[state][WorkMove.END] is WorkState.ENDED for state in begun)
 
 
 async def test_what_precedes_the_answer_makes_it_a_stream():
