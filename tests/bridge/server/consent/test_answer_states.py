@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcp_notebook.bridge.server.consent.answer_states import MAX_OPEN, AnswerStates
+from mcp_notebook.bridge.server.consent.answer_states import AnswerStates
 from mcp_notebook.errors import UnknownState
 
 
@@ -42,10 +42,16 @@ def test_a_state_expires():
     assert states.redeem(states.issue("request", "tool", 0), "request").is_expired
 
 
-def test_open_questions_take_little_memory():
-    states = AnswerStates()
-    oldest, *others = [states.issue("request", "tool", 60) for _ in range(MAX_OPEN + 1)]
-    with pytest.raises(UnknownState):
-        states.redeem(oldest, "request")
-    for state in others:
+def test_open_questions_take_no_memory_and_used_ones_little():
+    states = AnswerStates(max_used=10)
+    oldest = states.issue("request", "tool", 60)
+    used = [states.issue("request", "tool", 60) for _ in range(50)]
+    assert states._used == []
+    for state in used:
         assert not states.redeem(state, "request").is_expired
+    assert len(states._used) == 10
+    # What is no longer remembered is not taken a second time, either.
+    assert states.redeem(used[0], "request").is_expired
+    assert states.redeem(oldest, "request").is_expired
+    with pytest.raises(UnknownState):
+        states.redeem(used[-1], "request")
