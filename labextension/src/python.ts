@@ -40,11 +40,13 @@ export async function findLack(
     stop_on_error: false,
     user_expressions: { python: ASK }
   });
-  const content = (await request.done)?.content as
+  // Another language has no answer, nor has a kernel that is restarted meanwhile: what running the
+  // cell brings is clear enough.
+  const reply = await request.done.catch(() => undefined);
+  const content = reply?.content as
     | { user_expressions?: { python?: { data?: { 'text/plain'?: string } } } }
     | undefined;
   const answer = content?.user_expressions?.python?.data?.['text/plain'];
-  // Another language has no answer: what its kernel says of the cell is clear enough.
   const lack = answer ? describeLack(answer.slice(1, -1), store.requirement, trans) : undefined;
   store.setLack(kernel.id, lack);
   return lack;
@@ -59,7 +61,7 @@ function describeLack(
   if (isThere) {
     return undefined;
   }
-  const python = `Python ${version.join('.')} (${path})`;
+  const python = `Python ${version.join('.')}${path ? ` (${path})` : ''}`;
   if (version[0] < NEEDED[0] || (version[0] === NEEDED[0] && version[1] < NEEDED[1])) {
     const text = trans.__(
       'mcp_notebook needs Python %1 or newer, and this kernel runs %2: choose another kernel.',
@@ -69,6 +71,9 @@ function describeLack(
     return { text, line: '' };
   }
   const text = trans.__('mcp_notebook is not installed in the environment of this kernel, %1.', python);
+  if (!requirement || !path) {
+    return { text: `${text} ${trans.__('Install mcp-notebook there.')}`, line: '' };
+  }
   if (hasPip) {
     return { text, line: `%pip install ${requirement}` };
   }
@@ -118,6 +123,9 @@ async function install(
   if (await findLack(panel, store, trans)) {
     return false;
   }
-  model.deleteCell(model.cells.indexOf(cell));
+  const index = model.cells.indexOf(cell);
+  if (index >= 0) {
+    model.deleteCell(index);
+  }
   return true;
 }

@@ -73,7 +73,7 @@ export class PanelStore {
 
   front: IFront | null = null;
 
-  /** What pip installs to give another environment the server's own mcp_notebook. */
+  /** What pip installs to get the server's mcp_notebook; empty if it is not plain enough for a cell. */
   requirement = '';
 
   /** What kernels lack that were asked to load mcp_notebook, by their ids. */
@@ -129,6 +129,12 @@ export class PanelStore {
       this.front = front;
       if (front && /start/.test(front.status)) {
         this._noteStart(front.kernel);
+      } else if (front && /idle|busy/.test(front.status) && this._gone.delete(front.kernel)) {
+        // It runs on: the extension was unloaded, and no cell brings its tools back.
+        const past = this._past.get(front.kernel);
+        if (past) {
+          past.tools = [];
+        }
       }
       this._changed.emit();
     }
@@ -201,6 +207,11 @@ export class PanelStore {
     } else {
       const known = seen.has(change.kernel) ? this.notebooks.get(change.kernel) : undefined;
       seen.add(change.kernel);
+      if (change.changes.tools && !known?.tools) {
+        // What ends from now on is not what a start before has ended.
+        this._gone.delete(change.kernel);
+        this._starts.delete(change.kernel);
+      }
       known?.clients?.forEach(client => this._seen.set(client.name, Date.now() / 1000));
       this.notebooks.set(change.kernel, merge(known, change.changes));
     }

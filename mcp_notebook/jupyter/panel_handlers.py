@@ -19,7 +19,7 @@ from tornado.web import HTTPError
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from mcp_notebook.bridge.kernels.kernel_requests import PanelRequest
-from mcp_notebook.discovery.own_requirement import find_own_requirement
+from mcp_notebook.discovery.own_requirement import find_plain_requirement
 from mcp_notebook.errors import LinkError
 from mcp_notebook.jupyter.authorized_handler import AuthorizedHandler
 from mcp_notebook.jupyter.notebook_links import Event, NotebookLinks
@@ -181,7 +181,7 @@ class ChangesHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
     """``api/changes``: a WebSocket that sends a page the states of all notebooks, and then changes.
 
     Each message is a `notebook_links.Event`. After the first states comes ``{"ready": true}``, with
-    the `requirement` for pip that gives another environment the server's own mcp-notebook.
+    the ``requirement`` of `find_plain_requirement`.
     """
 
     auth_resource = "kernels"
@@ -214,7 +214,7 @@ class ChangesHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
         self._watch.start()
         _find_pages(self).add(self)
         await _find_links(self).add(self._send)
-        self._send({"ready": True, "requirement": _find_requirement()})
+        self._send({"ready": True, "requirement": find_plain_requirement()})
 
     def on_message(self, message: str | bytes) -> None:
         """Ignore messages of the page: requests have their own routes."""
@@ -268,14 +268,6 @@ def _refuse(handler: JupyterHandler, status: HTTPStatus, text: str) -> None:
 
 def _find_links(handler: JupyterHandler) -> NotebookLinks:
     return cast("NotebookLinks", handler.settings[LINKS_KEY])
-
-
-def _find_requirement() -> str:
-    """Return what pip installs to get the package of this process.
-
-    Not editable, even if it is so here: a kernel that runs would not see it.
-    """
-    return find_own_requirement()[-1].removeprefix("mcp-notebook @ ")
 
 
 def _write(action: _AnyAction, number: int) -> PanelRequest:

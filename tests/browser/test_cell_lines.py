@@ -124,9 +124,15 @@ def test_an_environment_that_lacks_the_package_is_named_and_gets_it_if_its_user_
     notebook.page.evaluate(change)
     notebook.wait_until_idle()
     panel = SidePanel(notebook).open()
+    version = ".".join(map(str, sys.version_info[:3]))
+    notebook.run("import sys; path, sys.executable = sys.executable, None")
+    panel.button("Load mcp_notebook").click()
+    panel.expect_text(f"of this kernel, Python {version}. Install mcp-notebook there.")
+    notebook.run("sys.executable = path")
     count = notebook.cells.count()
     panel.button("Load mcp_notebook").click()
-    version = ".".join(map(str, sys.version_info[:3]))
+    dialog = notebook.page.locator(".jp-Dialog")
+    dialog.get_by_role("button", name="Cancel").click()
     lack = (
         "mcp_notebook is not installed in the environment of this kernel, "
         f"Python {version} ({other_environment})."
@@ -140,7 +146,6 @@ def test_an_environment_that_lacks_the_package_is_named_and_gets_it_if_its_user_
     notebook.start_cell(cell)
     line = notebook.cells.nth(cell).locator(".jp-mcp-line")
     expect(line).to_contain_text(lack, timeout=SOON)
-    dialog = notebook.page.locator(".jp-Dialog")
     install = line.get_by_role("button", name="Install it there and run this cell")
     install.click()
     expect(dialog).to_contain_text(f'!uv pip install --python "{other_environment}" ')

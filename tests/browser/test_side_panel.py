@@ -378,8 +378,15 @@ def plot_and_say(year: int) -> list:
         notebook.page.wait_for_function(COPIED, arg=types)
         panel.expect_text("The picture was copied.")
         call.click()
+    call.click()
+    notebook.page.evaluate(PLAIN_HTTP)
+    panel.button("Copy the result").click()
+    panel.expect_text("Only the text was copied")
+    notebook.page.evaluate("() => delete navigator.clipboard")
+    assert "rain of 2015" in notebook.page.evaluate("() => navigator.clipboard.readText()")
 
 
+PLAIN_HTTP = "() => Object.defineProperty(navigator, 'clipboard', {configurable: true})"
 COPIED = """async types => {
     const [item] = await navigator.clipboard.read();
     if (item.types.toSorted().join() !== types.join()) {
@@ -387,6 +394,9 @@ COPIED = """async types => {
     }
     return (await createImageBitmap(await item.getType("image/png"))).width === 640;
 }"""
+
+
+LATE = "%%mcp_tool\ndef late() -> int:\n    'Late.'\n    return len(orders)"
 
 
 def test_after_a_restart_the_calls_stay_and_a_click_brings_the_tools_back(
@@ -400,13 +410,15 @@ def test_after_a_restart_the_calls_stay_and_a_click_brings_the_tools_back(
     notebook.run_cell(unload)
     notebook.set_source(unload, "")
     panel.expect_text("not loaded")
-    expect(panel.place).not_to_contain_text("are gone")
+    notebook.restart()
+    expect(panel.place).not_to_contain_text("gone until")
     notebook.run("%load_ext mcp_notebook")
     panel.expect_text("live")
     notebook.run(MORE)
     assistant.call("rain_in", city="Oz")
     panel.expect_text("rain_in(city='Oz')", section="Last calls")
-    notebook.run("%%mcp_tool\ndef late() -> int:\n    'Late.'\n    return len(orders)")
+    late = notebook.add_cell(LATE)
+    notebook.run_cell(late)
     panel.expect_text("late", section="Tools")
     notebook.restart()
     panel.expect_text("7 tools are gone until their cells run.")
@@ -417,8 +429,21 @@ def test_after_a_restart_the_calls_stay_and_a_click_brings_the_tools_back(
         assert find_violations(panel.place) == []
     panel.button("Run their cells and all above").click()
     panel.expect_text("late", section="Tools")
-    expect(panel.place).not_to_contain_text("are gone")
+    expect(panel.place).not_to_contain_text("gone until")
     panel.expect_text("no data for Oz", section="Calls before the restart at .*")
+    notebook.restart()
+    panel.expect_text("8 tools are gone until their cells run.")
+    notebook.set_source(late, LATE.replace("late", "later"))
+    notebook.run("%load_ext mcp_notebook")
+    notebook.run_cell(late)
+    panel.expect_text("later", section="Tools")
+    panel.expect_text("7 tools are gone until their cells run.")
+    notebook.page.evaluate(
+        "() => { const model = window.jupyterapp.shell.currentWidget.content.model.sharedModel;"
+        " model.deleteCellRange(0, model.cells.length); }"
+    )
+    notebook.run("'a cell'")
+    expect(panel.place).not_to_contain_text("gone until")
 
 
 def test_a_call_into_a_notebook_that_is_not_in_front_is_seen(server, open_notebook, find_assistant):

@@ -117,10 +117,16 @@ function Details(props: ISectionProps & { call: IEndedCall }): JSX.Element {
     const url = pictureUrl(store.server, kernel, notebook.kernel, call.number, 0);
     copyPicture(url, details.result).then(
       () => store.setNote(trans.__('The picture was copied.')),
-      () =>
+      () => {
+        if (details.result) {
+          Clipboard.copyToSystem(details.result);
+        }
         store.setNote(
-          trans.__('The browser did not let the page copy a picture: copy it with a right click.')
-        )
+          details.result
+            ? trans.__('Only the text was copied: the browser did not let the page copy a picture. Copy it with a right click.')
+            : trans.__('The browser did not let the page copy a picture: copy it with a right click.')
+        );
+      }
     );
   };
   return (

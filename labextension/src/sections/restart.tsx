@@ -8,12 +8,17 @@ import { Section, SmallButton } from './section';
 /** Say which tools are gone, and run their cells. */
 export function RestartNotice({ store, trans, actions }: IPanelContext): JSX.Element | null {
   const past = store.past;
-  const names = new Set(store.current?.tools?.map(tool => tool.name));
-  const gone = past?.tools.filter(tool => !names.has(tool.name)) ?? [];
+  const back = store.current?.tools ?? [];
+  const gone = (past?.tools ?? []).filter(
+    ({ name, cell }) =>
+      // Its cell may be deleted by now, or declare it under another name.
+      (!cell || actions.hasCell(cell)) &&
+      !back.some(tool => tool.name === name || (cell && tool.cell === cell))
+  );
   if (!past || gone.length === 0 || store.current?.trouble) {
     return null;
   }
-  const cells = gone.map(tool => tool.cell ?? '').filter(actions.hasCell);
+  const cells = gone.flatMap(tool => tool.cell ?? []);
   return (
     <div className="jp-mcp-status">
       {trans._n(
