@@ -3,8 +3,8 @@
 Runs in the user's kernel, on any thread: an `ActiveCall` notifies the log of each change on the
 thread where it happens. The log belongs to the extension, and survives ``%reload_ext``. It is
 bounded: it keeps the latest ended calls, and up to `MAX_BYTES` of their results. It contains no
-secrets. Of the calls that a bridge refuses, it has those of tools that do not exist; the others are
-in the bridge's audit log only.
+secrets. Of the calls that a bridge refuses, it has the latest of tools that do not exist; the
+others are in the bridge's audit log only.
 """
 
 import logging
