@@ -108,6 +108,7 @@ class Bridge:
         observers: Notified of each call.
         default_caller: The caller if the transport does not name one.
         has_folders: Whether folders of notebooks are served.
+        is_shared: Whether others than the user may be clients.
     """
 
     def __init__(
@@ -117,8 +118,10 @@ class Bridge:
         default_caller: Caller = OWNER,
         *,
         has_folders: bool = False,
+        is_shared: bool = False,
     ) -> None:
         self._settings = settings
+        self._is_shared = is_shared
         self.ready = anyio.Event()
         """Set when the first tools are known, or when none can be expected."""
         self._can_list = anyio.Event()
@@ -373,7 +376,9 @@ class Bridge:
         """Raise the error for a request if no notebook can be served."""
         if self._failure is not None:
             self._is_failure_told.set()
-            raise ProtocolError(INTERNAL_ERROR, str(self._failure))
+            # The text has the code of the cell that failed.
+            text = _NO_START if self._is_shared else str(self._failure)
+            raise ProtocolError(INTERNAL_ERROR, text)
 
     def _note_signal(self, number: signal.Signals) -> None:
         self._is_interrupted = number == signal.SIGINT

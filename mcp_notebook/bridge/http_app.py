@@ -82,7 +82,7 @@ async def run_http(
         url = format_url(listener, is_encrypted=settings.certfile is not None)
         authenticators, publish = list_authenticators(settings, token, url)
         async with (
-            Bridge(settings, observers, has_folders=bool(folders)).run() as bridge,
+            Bridge(settings, observers, has_folders=bool(folders), is_shared=True).run() as bridge,
             anyio.create_task_group() as tasks,
         ):
             bridge.start(tasks, notebooks, early)

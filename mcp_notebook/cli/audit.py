@@ -139,7 +139,8 @@ def _show(settings: Settings, query: _Query, *, as_json: bool = False) -> None:
             print_note("The audit log has no line that matches the options.")
         for call in calls:
             write(call)
-        _note_damage(reader)
+        if reader.damaged:
+            print_note(f"Skipped {count(reader.damaged, 'damaged line')}.")
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             raise
@@ -172,12 +173,6 @@ def _lives(bridge: Any) -> bool:
         return bridge["host"] != socket.gethostname() or is_alive(process)
     except (KeyError, TypeError, ValueError, OverflowError):
         return False
-
-
-def _note_damage(reader: AuditReader) -> None:
-    if reader.damaged:
-        print_note(f"Skipped {count(reader.damaged, 'damaged line')}.")
-    reader.damaged = 0
 
 
 def _find_end(record: Record) -> float:

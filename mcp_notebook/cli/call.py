@@ -8,7 +8,7 @@ import json
 import mimetypes
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -31,11 +31,12 @@ from mcp_notebook.errors import (
     OtherKind,
     UnknownTool,
 )
+from mcp_notebook.schema_keywords import DEFINITIONS
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.redaction import has_secrets
 from mcp_notebook.text.terminal import print_data, print_note
 from mcp_notebook.text.typed_values import TOO_DEEP, read_typed_value
-from mcp_notebook.text.wording import make_printable
+from mcp_notebook.text.wording import format_size, make_printable
 from mcp_notebook.wire import resource_uris
 
 if TYPE_CHECKING:
@@ -214,54 +215,29 @@ def read_arguments(texts: Sequence[tuple[str, str]], schema: Mapping[str, Any]) 
                 f"The argument {name!r} was given twice. Use --json to pass a list."
             )
         parameter = schema.get("properties", {}).get(name, {})
-        arguments[name] = _parse_value(name, text, set(_list_types(parameter, schema)))
+        arguments[name] = _read_value(name, text, parameter, schema)
     return arguments
 
 
-def _parse_value(name: str, text: str, allowed: set[str]) -> Any:
-    """Return the value of a string, given the allowed JSON types (an empty set allows any)."""
-    if allowed == {"string"}:
+def _read_value(name: str, text: str, schema: Any, root: Mapping[str, Any]) -> Any:
+    """Return the JSON value that a text stands for, or the text itself if the schema wants that."""
+    parameter = schema if isinstance(schema, Mapping) else {}
+    if parameter.get("type") == "string":
         return text
     try:
         value = read_typed_value(text)
     except ValueError as error:
         raise InvalidArguments(f"{name}: {error}") from None
-    # If strings are also allowed, `5` could be either: a value of an allowed type comes first.
-    return value if "string" not in allowed or _name_types(value) & allowed else text
+    if value == text:
+        return text
+    from mcp_notebook.bridge.headless import jsonschema_import  # noqa: F401
 
+    # isort: split
+    from jsonschema.validators import validator_for
 
-def _name_types(value: Any) -> set[str]:
-    """Return the names of the JSON types of a value."""
-    kinds: tuple[tuple[Any, set[str]], ...] = (
-        (bool, {"boolean"}),  # before int, its base class
-        (int, {"integer", "number"}),
-        (float, {"number"}),
-        (str, {"string"}),
-        (list, {"array"}),
-        (dict, {"object"}),
-        (type(None), {"null"}),
-    )
-    return next(names for kind, names in kinds if isinstance(value, kind))
-
-
-def _list_types(
-    schema: Any, root: Mapping[str, Any], visited: frozenset[str] = frozenset()
-) -> Iterator[str]:
-    """Yield the JSON types that a schema allows; none if it does not restrict them."""
-    if not isinstance(schema, Mapping):
-        return
-    name = str(schema.get("$ref", "")).rpartition("/")[2]
-    if name and name not in visited:  # schemas may be recursive
-        visited |= {name}
-        yield from _list_types(root.get("$defs", {}).get(name), root, visited)
-    types = schema.get("type", [])
-    yield from [types] if isinstance(types, str) else types
-    if not types:
-        for value in (*schema.get("enum", ()), *([schema["const"]] if "const" in schema else ())):
-            yield from _name_types(value)
-    for keyword in ("anyOf", "oneOf", "allOf"):
-        for part in schema.get(keyword, ()):
-            yield from _list_types(part, root, visited)
+    definitions = {key: root[key] for key in DEFINITIONS if key in root}
+    is_valid = validator_for(root)({**parameter, **definitions}).is_valid
+    return value if is_valid(value) or not is_valid(text) else text
 
 
 # -- questions -------------------------------------------------------------------------------------
@@ -358,7 +334,7 @@ def _save_block(block: ContentBlock, call: ToolCall) -> None:
     assert not isinstance(block, Text | ResourceLink)
     assert isinstance(block.data, bytes)
     kind = type(block).__name__.lower()
-    description = f"{kind} ({block.mime_type}, {_format_size(len(block.data))})"
+    description = f"{kind} ({block.mime_type}, {format_size(len(block.data))})"
     if call.save is None:
         print_note(f"{description} not saved; choose a folder with --save DIR")
         return
@@ -375,7 +351,7 @@ async def _save_original(links: "Links", link: ResourceLink, folder: Path, tool:
     data = resource.data.encode() if isinstance(resource.data, str) else resource.data
     extension = Path(link.name).suffix or _guess_extension(resource.mime_type)
     path = _save(data, extension, folder, tool)
-    return f"{link.title or link.name} saved as {path} ({_format_size(len(data))})"
+    return f"{link.title or link.name} saved as {path} ({format_size(len(data))})"
 
 
 def _guess_extension(mime_type: str) -> str:
@@ -404,7 +380,3 @@ def _save(data: bytes, extension: str, folder: Path, tool: str) -> Path:
         raise NotebookError(
             f"Cannot save to {folder}: {error.strerror}. Choose another folder with --save."
         ) from None
-
-
-def _format_size(count: int) -> str:
-    return f"{count} bytes" if count < 1000 else f"{count / 1000:.0f} kB"  # noqa: PLR2004

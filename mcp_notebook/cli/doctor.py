@@ -1,6 +1,6 @@
 """``mcp-notebook doctor [CLIENT]``: options of `doctor.examination`, and the table of settings."""
 
-from dataclasses import fields
+from dataclasses import Field, fields
 from typing import Annotated, Any
 
 import typer
@@ -60,9 +60,7 @@ def _print_settings(settings: Settings) -> None:
     rows = [
         (
             setting.name,
-            _to_text(_find_value(settings, setting.name))
-            if setting.repr
-            else _hide(settings.token),
+            _describe(settings, setting),
             sources.get(setting.name, "default"),
         )
         for setting in sorted(fields(Settings), key=lambda setting: setting.name)
@@ -77,17 +75,11 @@ def _print_settings(settings: Settings) -> None:
         print_note(f"The variable {variable} is set, but no setting has this name.{hint}")
 
 
-def _find_value(settings: Settings, name: str) -> Any:
-    """Return a setting's value, or the default place of its file."""
-    return settings.token_path if name == "token_file" else getattr(settings, name)
-
-
-def _hide(value: str | None) -> str:
-    return "none" if value is None else "***"
-
-
-def _to_text(value: Any) -> str:
+def _describe(settings: Settings, setting: Field[Any]) -> str:
+    """Return a setting's value, or the default place of its file; a secret is hidden."""
+    is_place = setting.name == "token_file"
+    value = settings.token_path if is_place else getattr(settings, setting.name)
     if value is None or value == ():
         return "none"
-    text = to_text(value)
+    text = to_text(value) if setting.repr else "***"
     return text if text.isprintable() else repr(text)

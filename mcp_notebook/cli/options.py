@@ -6,7 +6,7 @@ What the values mean is defined in `settings` and in the commands.
 import inspect
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import Field, fields
 from functools import wraps
 from pathlib import Path
@@ -186,19 +186,15 @@ def parse_options_of(
     return list(other.command.params), other.params
 
 
-def drop_unset(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace flags and lists that were not given by None, so that their variables count."""
-    return {
-        # 0 is a value: for example, any free port.
-        name: None if value is False or value in ((), []) else value
-        for name, value in options.items()
-    }
-
-
 def read_settings(**options: Any) -> Settings:
     """Build the settings from options, environment variables and defaults, in this order.
 
     Raises:
         SettingsError: A value cannot be used.
     """
-    return Settings.from_environment(**drop_unset(options))
+    given = {
+        # A flag or list that was not given leaves it to the variable; 0 is a value: any free port.
+        name: None if value is False or value in ((), []) else value
+        for name, value in options.items()
+    }
+    return Settings.from_environment(**given)

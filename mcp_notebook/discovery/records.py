@@ -26,7 +26,6 @@ from mcp_notebook.settings.private_files import (
     read_private_json,
     write_private_json,
 )
-from mcp_notebook.text.wording import count
 
 logger = logging.getLogger(__name__)
 
@@ -39,8 +38,6 @@ _START_TOLERANCE = 60.0
 """Seconds by which two readings of a process's start time may differ, because the wall clock may
 jump (time servers, resumed virtual machines). If this is too small, the record of a live kernel is
 pruned; if too large, one connection is refused."""
-_MAX_REPORTS = 20
-"""Maximum number of ignored files that one scan logs by name."""
 
 _Pid = Annotated[int, Meta(gt=0, lt=2**32)]
 _Path = Annotated[str, Meta(min_length=1, pattern=r"^[^\x00]*$")]
@@ -137,12 +134,8 @@ class IgnoredFiles:
 
     def update(self, problems: dict[Path, str]) -> None:
         """Store the files that a scan ignored, with the reasons, and log the new ones."""
-        new = [path for path in problems if path not in self._paths]
-        for path in new[:_MAX_REPORTS]:
+        for path in problems.keys() - self._paths:
             logger.warning("Ignoring %r, not a valid record: %s.", str(path), problems[path])
-        if len(new) > _MAX_REPORTS:
-            number = len(new) - _MAX_REPORTS
-            logger.warning("Ignoring %s that are not valid records.", count(number, "more file"))
         self._paths = frozenset(problems)
 
 

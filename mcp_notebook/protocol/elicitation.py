@@ -25,6 +25,11 @@ class ElicitForm(Struct, frozen=True):
         """The parameters of the request."""
         return {"message": self.message, "requestedSchema": self.requested_schema}
 
+    @property
+    def request(self) -> dict[str, Any]:
+        """The request among others in an answer of 2026-07-28."""
+        return {"method": ELICIT, "params": {"mode": "form", **self.params}}
+
 
 class ElicitResult(Struct, frozen=True):
     """The user's answer."""
@@ -45,10 +50,7 @@ class InputRequired(Struct, frozen=True):
     @property
     def form(self) -> dict[str, Any]:
         """The answer as JSON."""
-        requests = {
-            key: {"method": ELICIT, "params": {"mode": "form", **question.params}}
-            for key, question in self.questions.items()
-        }
+        requests = {key: question.request for key, question in self.questions.items()}
         form = {"resultType": "input_required", "inputRequests": requests}
         return form if self.state is None else {**form, "requestState": self.state}
 

@@ -119,20 +119,16 @@ def _list_set(name: str, source: str) -> dict[str, tuple[Any, str]]:
 def _read_file(chosen: str, source: str) -> tuple[Path, dict[str, Any]]:
     import tomllib  # noqa: PLC0415 - rarely needed, and every kernel imports this module
 
-    wrong = f"{source}={chosen!r} is not valid"
+    wrong, file = f"{source}={chosen!r} is not valid", Path(chosen)
     try:
-        file = Path(chosen).expanduser().absolute()
+        file = file.expanduser().absolute()
         return file, tomllib.loads(file.read_text("utf-8"))
-    except FileNotFoundError:
+    except (OSError, RuntimeError) as error:  # RuntimeError: "~user" with an unknown user
+        reason = getattr(error, "strerror", None) or error
         raise SettingsError(
-            f"{wrong}: it must be {', '.join(SETS)}, or the path of a TOML file, but {file} "
-            f"does not "
-            "exist."
+            f"{wrong}: it must be {', '.join(SETS)}, or the path of a TOML file, but {file} cannot "
+            f"be read ({reason})."
         ) from None
-    except OSError as error:
-        raise SettingsError(f"{wrong}: {file} cannot be read ({error.strerror}).") from None
-    except RuntimeError as error:  # "~user" with an unknown user
-        raise SettingsError(f"{wrong}: {error}.") from None
     except ValueError as error:  # of TOML, or not UTF-8
         raise SettingsError(
             f"{wrong}: {file} is not TOML ({error}). Write each limit on a line, such as "

@@ -6,6 +6,7 @@ Pure functions on strings, in every process.
 import re
 import unicodedata
 from collections.abc import Iterable
+from datetime import UTC, datetime
 
 _KILO, _MINUTE, _HOUR = 1_000, 60, 3_600
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
@@ -50,18 +51,10 @@ def list_close_words(word: str, words: Iterable[str], limit: int = 3) -> list[st
 
     known = list(words)
     close = difflib.get_close_matches(word, known, limit)
-    if not close:  # the beginning of a longer word
+    if not close and len(word) >= _MIN_BEGINNING:  # the beginning of a longer word
         least = max(_MIN_BEGINNING, len(word) - 1)
-        close = [other for other in known if _count_common(word, other) >= least]
+        close = [other for other in known if other[:least] == word[:least]]
     return close[:limit]
-
-
-def _count_common(word: str, other: str) -> int:
-    """Return how many characters two words have in common at their beginning."""
-    pairs = zip(word, other, strict=False)
-    return next(
-        (at for at, (one, two) in enumerate(pairs) if one != two), min(len(word), len(other))
-    )
 
 
 def spell_ascii(text: str) -> str:
@@ -102,6 +95,15 @@ def format_seconds(seconds: float) -> str:
     if seconds < _MINUTE:
         return f"{seconds:.1f} s"
     return f"{seconds / _MINUTE:.0f} min" if seconds < _HOUR else f"{seconds / _HOUR:.1f} h"
+
+
+def format_moment(at: float) -> str:
+    """Return a time in seconds since the epoch in UTC: ``2025-01-12T15:00:58.123Z``.
+
+    Some validators of dates reject "+00:00".
+    """
+    moment = datetime.fromtimestamp(at, UTC)
+    return moment.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
 def format_size(size: int) -> str:

@@ -28,6 +28,24 @@ def test_a_schema_that_refers_to_itself_is_read():
     assert read_arguments([("tree", "5")], schema) == {"tree": 5}
 
 
+@pytest.mark.parametrize(
+    ("part", "text", "value"),
+    [
+        ({"anyOf": [{"type": "string"}, {"type": "integer"}]}, "5", 5),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, "5", "5"),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, "null", None),
+        ({"enum": ["5", "true"]}, "5", "5"),
+        ({"$ref": "#/$defs/Year"}, "2015", "2015"),
+        ({"type": "integer", "maximum": 3}, "5", 5),
+        ({"type": "array"}, "[1]", [1]),
+        (True, "[1]", [1]),
+    ],
+)
+def test_a_text_is_read_as_json_where_the_schema_takes_that(part, text, value):
+    schema = {"properties": {"x": part}, "$defs": {"Year": {"type": "string"}}}
+    assert read_arguments([("x", text)], schema) == {"x": value}
+
+
 @pytest.mark.parametrize("text", ["5", "true", "[1]", "word"])
 def test_a_parameter_that_the_schema_does_not_know_is_read_as_json_or_else_as_text(text):
     value = "word" if text == "word" else json.loads(text)

@@ -274,14 +274,6 @@ def test_a_file_that_becomes_a_record_is_used_and_named_again_when_it_is_none(ho
     assert caplog.text.count("other.json") == 2
 
 
-def test_many_bad_files_do_not_flood_the_log(home, good, caplog):
-    for number in range(100):
-        (home / f"{number}.json").touch()
-    assert discovery.list_live_records(home, IgnoredFiles()) == (good,)
-    assert len(caplog.records) == 21
-    assert "Ignoring 80 more files that are not valid records." in caplog.text
-
-
 def test_a_file_in_place_of_the_folder_holds_no_records_and_is_logged(tmp_path, caplog):
     (tmp_path / "kernels").touch()
     assert discovery.list_live_records(tmp_path / "kernels", IgnoredFiles()) == ()

@@ -8,6 +8,7 @@ from bridges import ask, bridge
 from clients import LOAD, ONE_WAY, TOKEN, Changes, connected, over_http, text_of
 from listing import list_tools
 from live import TIMEOUT, find_free_port
+from mcp import MCPError
 from notebook_files import write_notebook
 
 pytestmark = pytest.mark.anyio
@@ -109,3 +110,17 @@ async def test_a_notebook_that_fails_tells_the_call_that_waits(home):
         assert text_of(result).startswith(
             "Nothing was called. Code cell 2 of 3 of sales.ipynb fail"
         )
+
+
+async def test_clients_over_http_are_not_told_the_code_of_a_cell_that_fails(home):
+    path = write_notebook(home / "sales.ipynb", CELLS[0], "KEY = 'sk-secret'; 1 / 0")
+    port, env = str(find_free_port()), {"MCP_NOTEBOOK_TOKEN": TOKEN}
+    with bridge(home, "serve", "--port", port, str(path), env=env) as running:
+        await anyio.to_thread.run_sync(running.wait_said, "cell 1 of 2")
+        async with over_http(f"http://127.0.0.1:{port}/mcp", "auto") as client:
+            (home / "go").touch()
+            with anyio.fail_after(TIMEOUT), pytest.raises(MCPError) as told:
+                await client.list_tools()
+        assert "could not be run" in str(told.value)
+        assert "sk-secret" not in str(told.value)
+        await anyio.to_thread.run_sync(running.wait_said, "sk-secret")

@@ -182,7 +182,7 @@ async def test_calls_of_a_tool_that_was_there_are_told_what_became_of_it(own_sal
         sales.ok(TOP)
         await returns("top")
         sales.ok("%mcp_tool --name summit top\n__import__('mcp_notebook').registry.remove('top')")
-        await told("top", r"It was renamed at \d\d:\d\d\. Call 'summit' instead\.")
+        await told("top", r"none of them declared it\. List the tools again\.")
         assert "is gone" in text_of(await clients[0].call_tool("sales_top", {}))
 
         sales.manager.restart_kernel()

@@ -174,14 +174,8 @@ async def test_what_cannot_be_read_gets_a_sentence(sales, connect, era, transpor
     not_found = LEGACY_NOT_FOUND if era == "legacy" else INVALID_PARAMS
     async with connect(era, transport) as client:
         for uri, code, said in (
-            (
-                "frame://a/b",
-                not_found,
-                "No resource has the address 'frame://a/b'. It does not fit ",
-            ),
-            ("frame://a/b", not_found, "rows}': its values have no slashes. The notebooks'"),
-            ("frame://stock/orders", not_found, "It does not fit the template 'frame://{name}{?"),
-            ("year://5#x", not_found, "It does not fit the template 'year://{year}'. The noteb"),
+            ("frame://a/b", not_found, "No resource has the address 'frame://a/b'."),
+            ("year://5#x", not_found, "Did you mean 'year://{year}'? The notebooks'"),
             ("data://stock", not_found, "The notebooks' resources: data://orders, text://rate"),
             ("data://order", not_found, "'data://order'. Did you mean 'data://orders'? The"),
             ("", not_found, "No resource has the address ''. The notebooks'"),
@@ -195,9 +189,9 @@ async def test_what_cannot_be_read_gets_a_sentence(sales, connect, era, transpor
             ),
             ("year://", INVALID_PARAMS, "The resource 'by_year' was not read. year: missing"),
             ("frame://a%", INTERNAL_ERROR, "KeyError: 'a%'"),
-            ("frame://%ff", not_found, "rows}': the address is not UTF-8. The notebooks'"),
-            ("frame://or%2Fders", not_found, "rows}': the value of 'name' has a slash. The"),
-            ("frame://%2e%2e", not_found, "rows}': the value of 'name' has a part '..'. The"),
+            ("frame://%ff", not_found, "No resource has the address 'frame://%ff'."),
+            ("frame://or%2Fders", not_found, "No resource has the address"),
+            ("frame://%2e%2e", not_found, "No resource has the address"),
             ("frame://none", INTERNAL_ERROR, "KeyError: 'none'"),
             ("frame://orders?rows=many", INVALID_PARAMS, "rows"),
             ("broken://x", INTERNAL_ERROR, "no such column"),
@@ -220,7 +214,7 @@ async def test_what_cannot_be_read_gets_a_sentence(sales, connect, era, transpor
                 ),
             ),
             ("picture://x", INTERNAL_ERROR, "of type object, which cannot be written as image/png"),
-            ("file://notes//etc/passwd", not_found, "the value of 'path' is an absolute path. The"),
+            ("file://notes//etc/passwd", not_found, "No resource has the address"),
         ):
             error = await refusal(client, uri)
             assert (error.code, uri) == (code, uri), error.message

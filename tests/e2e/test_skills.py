@@ -120,8 +120,13 @@ async def test_the_folder_of_a_skill_is_read_level_by_level(sales, connect):
         for method, answer, uri, said in (
             ("skills/get", Skill, "skill://none/SKILL.md", "No skill is served at"),
             ("skills/get", Skill, "skill://weekly-report/references/limits.md", "No skill"),
-            ("resources/directory/read", Directory, "skill://weekly-report/", "without a slash"),
-            ("resources/directory/read", Directory, "skill://forecast/SKILL.md", "is a file"),
+            ("resources/directory/read", Directory, "skill://weekly-report/", "not a folder"),
+            (
+                "resources/directory/read",
+                Directory,
+                "skill://forecast/SKILL.md",
+                "`resources/read`",
+            ),
             ("resources/directory/read", Directory, "skill:", "not a folder.*`skills/list`"),
         ):
             with pytest.raises(MCPError, match=said) as caught:

@@ -189,7 +189,7 @@ def _find_refused(tool: Tool) -> str:
     for name in tool.input_schema.get("properties", {}):
         if not re.fullmatch(r"[a-zA-Z0-9_.-]{1,64}", name):
             return name
-    refusals = (each for one in PROVIDERS for each in one.find_refusals(tool.input_schema))
+    refusals = (each for find in PROVIDERS.values() for each in find(tool.input_schema))
     return next((f"{each.place} {each.reason}" for each in refusals), "")
 
 

@@ -76,12 +76,12 @@ def measure_entries(entries: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def measure_refusals(entries: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
     """Return the tools whose schemas each provider refuses, with the first reason."""
     refused: dict[str, list[str]] = {}
-    for provider in PROVIDERS:
-        refused[provider.name] = []
+    for provider, find_refusals in PROVIDERS.items():
+        refused[provider] = []
         for entry in entries:
-            first = next(provider.find_refusals(entry["inputSchema"]), None)
+            first = next(find_refusals(entry["inputSchema"]), None)
             if first is not None:
-                refused[provider.name].append(f"{entry['name']}: {first.place} {first.reason}")
+                refused[provider].append(f"{entry['name']}: {first.place} {first.reason}")
     return refused
 
 

@@ -77,7 +77,7 @@ def test_what_is_neither_a_set_nor_a_file_is_named_with_what_is_allowed(tmp_path
     monkeypatch.chdir(tmp_path)
     assert fail("strikt") == (
         f"{VARIABLE}='strikt' is not valid: it must be strict, normal, open, or the path of a TOML "
-        f"file, but {tmp_path / 'strikt'} does not exist."
+        f"file, but {tmp_path / 'strikt'} cannot be read (No such file or directory)."
     )
     assert f"{VARIABLE}='~no-such-user/x' is not valid: " in fail("~no-such-user/x")
     assert f"{tmp_path} cannot be read (Is a directory)." in fail(tmp_path)

@@ -10,7 +10,6 @@ import asyncio
 import ipaddress
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -251,11 +250,8 @@ def _read_token(values: Sequence[str]) -> str:
 
 def _parse_host_name(address: str) -> str | None:
     """Return the name in ``//HOST[:PORT]``; None if the address has other parts."""
-    return _parse_short_address(address) if len(address) <= _MAX_ADDRESS else None
-
-
-@lru_cache(maxsize=256)
-def _parse_short_address(address: str) -> str | None:
+    if len(address) > _MAX_ADDRESS:
+        return None
     try:
         parts = urlsplit(address)
         _ = parts.port  # raises if it is not a number

@@ -9,6 +9,7 @@ Face:
 - `bundle.write_bundle`: packs a notebook with its packages.
 - `notebook_reader.read_notebook`: reads a notebook's file.
 - `offers.find_offer`: the tools that a notebook's code last offered, or declares.
+- `jsonschema_import`: imports jsonschema, quickly.
 - `cell_progress`: `SharedProgress` and `show_on_stderr`, the progress of the cells.
 
 Threads: everything runs on the bridge's event loop; kernels are child processes.

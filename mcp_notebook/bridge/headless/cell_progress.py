@@ -39,14 +39,11 @@ def show_on_stderr() -> Iterator[Callable[[CellProgress], None]]:
     if not sys.stderr.isatty():
         yield _print_line
         return
-    from rich.console import Console  # noqa: PLC0415 - a bridge that a client starts needs none
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield _print_line
-        return
+    # A bridge that a client starts needs neither.
+    from rich.console import Console  # noqa: PLC0415
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415
 
+    console = Console(stderr=True)
     columns = (
         TextColumn("{task.fields[notebook]}", markup=False),
         BarColumn(),

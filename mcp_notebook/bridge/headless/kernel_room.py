@@ -21,10 +21,9 @@ from mcp_notebook.bridge.access.caller_limits import limit_guests
 from mcp_notebook.bridge.headless.machine_limits import (
     allow_open_files,
     find_free_memory,
-    format_bytes,
 )
 from mcp_notebook.errors import NoRoom
-from mcp_notebook.text.wording import count
+from mcp_notebook.text.wording import count, format_size
 
 LEAST_MEMORY = 200_000_000
 """Bytes that are free before a kernel starts: one that has hardly loaded anything takes 80 MB."""
@@ -195,9 +194,9 @@ class KernelRoom:
             )
         promised = sum(starting.values())
         free = max(find_free_memory() + sum(map(_measure, without)) - promised, 0)
-        need = f"its kernel needs about {format_bytes(memory)} of memory, and"
+        need = f"its kernel needs about {format_size(memory)} of memory, and"
         if free < memory:
-            text = f"{need} {format_bytes(free)} is free. Free some, {wait}"
+            text = f"{need} {format_size(free)} is free. Free some, {wait}"
             return _Lack(text, lambda _: True)
         if tenant.guest:
             used = {other: starting.get(other) or other.measure() for other in places}

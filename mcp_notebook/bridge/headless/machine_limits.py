@@ -63,8 +63,3 @@ def allow_open_files(kernels: int) -> int:
     if soft == resource.RLIM_INFINITY:
         return kernels
     return max(0, min(kernels, (soft - beside) // _FILES_EACH))
-
-
-def format_bytes(number: int) -> str:
-    """Return a size for people: "240 MB"."""
-    return f"{number / 1e9:,.1f} GB" if number >= 1e9 else f"{number / 1e6:,.0f} MB"  # noqa: PLR2004

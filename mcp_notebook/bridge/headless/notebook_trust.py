@@ -13,7 +13,6 @@ import shlex
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import anyio.to_thread
 
@@ -29,7 +28,6 @@ from nbformat.sign import (
     MemorySignatureStore,
     NotebookNotary,
     TrustNotebookApp,
-    yield_everything,
 )
 
 from mcp_notebook.bridge.headless.kernel_process import make_silent_logger
@@ -93,7 +91,7 @@ def explain_distrust(text: str) -> str | None:
         text: The content of its file.
     """
     try:
-        notebook = _read_with_flat_outputs(text)
+        notebook = read_any_version(text)
         version = get_version(notebook)
         if version < _FIRST_SIGNED:
             return "its format is too old for a signature, until Jupyter has saved it"
@@ -103,29 +101,6 @@ def explain_distrust(text: str) -> str | None:
     # Jupyter's configuration is code, and may also end in `sys.exit`.
     except (Exception, SystemExit) as error:  # noqa: BLE001
         return f"Jupyter's signatures cannot be looked up: {type(error).__name__}: {error}"
-
-
-def _read_with_flat_outputs(text: str) -> NotebookNode:
-    """Read a notebook with the outputs of each cell as the one text that is signed.
-
-    A signature is of all keys and values in a row. As objects, a million outputs take gigabytes.
-    """
-    flat: list[str] = []
-
-    def flatten(part: dict[str, Any]) -> dict[str, Any] | str:
-        if "output_type" in part:
-            return b"".join(yield_everything(part)).decode()
-        if "outputs" in part and "cell_type" in part:
-            flat.append("".join(part["outputs"]))
-            part["outputs"] = []
-        return part
-
-    notebook: NotebookNode = read_any_version(text, object_hook=flatten)
-    sheets = notebook.get("worksheets", [notebook])
-    cells = [cell for sheet in sheets for cell in sheet.cells if "outputs" in cell]
-    for cell, outputs in zip(cells, flat, strict=True):
-        cell["outputs"] = [outputs]
-    return notebook
 
 
 def _lacks_ids(notebook: NotebookNode) -> bool:

@@ -1,10 +1,10 @@
 """Reads from a notebook's source which tools and prompts it will offer, before it has run.
 
 Pure, in any thread of the bridge or the command. The kernel decides what becomes a tool (its
-`magic_line` and `cells` read the same lines), and its list replaces this one. What is published is
-therefore what has to be right at once: names, descriptions, the names of parameters, and the
-options by which callers are permitted to see a tool. A schema without types accepts all arguments;
-the kernel checks them. Source that cannot be parsed offers nothing.
+`magic_line` and `cells` read the same lines), and its list replaces this one. Only names,
+descriptions, the names of parameters, and the options by which callers are permitted to see a tool
+are published. A schema without types accepts all arguments; the kernel checks them. Source that
+cannot be parsed offers nothing.
 """
 
 import ast
@@ -34,6 +34,8 @@ _CELL_MAGIC = re.compile(r"%%mcp_(tool|prompt)(?!\S)(.*)")
 _LINE_MAGIC = re.compile(r"^[ \t]*%mcp_(tool|prompt)[ \t](.*)$", re.MULTILINE)
 _DECORATOR = re.compile(r"(?:\w+\.)*mcp_(tool|prompt)")
 _ONE_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|\S)+""")
+_NOT_SENT = re.compile(r"\b(?:Context|Hidden)\b")
+"""Type hints of parameters that clients do not send."""
 _CALL = re.compile(r"([^\W\d]\w*)[ \t]*\(")
 _NOT_PYTHON = re.compile(
     r"^([ \t]*+)(?:%%?\w.*|[!?].*|.*\?|[\w, ]++=[ \t]*[%!]\S.*)$", re.MULTILINE
@@ -118,7 +120,15 @@ def _read_magic_cell(line: str, body: str) -> tuple[list[_Function], str]:
 
 
 def _read_line_magics(source: str, known: Mapping[str, _Function]) -> Iterator[_Declaration]:
+    quoted = {
+        line
+        for node in ast.walk(_parse_cell(source))
+        if isinstance(node, ast.Constant | ast.JoinedStr) and isinstance(node.end_lineno, int)
+        for line in range(node.lineno + 1, node.end_lineno + 1)
+    }
     for magic in _LINE_MAGIC.finditer(source):
+        if source.count("\n", 0, magic.start()) + 1 in quoted:  # in a string of several lines
+            continue
         words, options = _read_words(magic[2])
         for word in " ".join(words).replace(",", " ").split():
             name = word.rpartition(".")[2]
@@ -228,5 +238,5 @@ def _list_parameters(arguments: ast.arguments) -> tuple[str, ...]:
         if each is not None
         and each.arg.isascii()
         and len(each.arg) <= 64  # noqa: PLR2004 - as in tool names
-        and not (each.annotation and ast.unparse(each.annotation).endswith("Context"))
+        and not (each.annotation and _NOT_SENT.search(ast.unparse(each.annotation)))
     )

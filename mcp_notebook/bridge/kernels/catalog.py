@@ -392,7 +392,9 @@ class Catalog:
         if not lost:
             return
         at = time.time()
-        new_names = _NewNames(before, now)
+        listed = {
+            (entry.kernel_id, entry.tool.name): entry.uri or entry.name for entry in now.entries
+        }
         for name in lost:
             entry = before.by_name.get(name) or before.by_other_name[name]
             kernel = self._kernels.get(entry.kernel_id)
@@ -401,7 +403,7 @@ class Catalog:
                 explanation = None  # it has run
             elif kernel is None:
                 explanation = why and structs.replace(why, notebook=entry.notebook, tool=tool)
-            elif (new_name := new_names.find(entry)) is not None:
+            elif (new_name := listed.get((entry.kernel_id, tool))) is not None:
                 explanation = explain_renamed(entry.notebook, tool, new_name, at)
             else:
                 undeclared = explain_undeclared(entry.notebook, tool, at)
@@ -426,29 +428,6 @@ def list_other_names(entry: CatalogEntry) -> list[str]:
 def _list_listed(view: _View) -> list[tuple[str, messages.ToolInfo]]:
     """Return what clients see in the list."""
     return [(entry.uri or entry.name, entry.tool) for entry in view.entries]
-
-
-class _NewNames:
-    """Finds the names that tools are served under after a change."""
-
-    def __init__(self, before: _View, now: _View) -> None:
-        old = {(entry.kernel_id, entry.tool.name) for entry in before.entries}
-        self._names = {
-            (entry.kernel_id, entry.tool.name): entry.uri or entry.name for entry in now.entries
-        }
-        self._new: dict[tuple[str, str], list[CatalogEntry]] = {}
-        """The tools added by the change, by kernel and description."""
-        for entry in now.entries:
-            if entry.tool.description and (entry.kernel_id, entry.tool.name) not in old:
-                self._new.setdefault((entry.kernel_id, entry.tool.description), []).append(entry)
-
-    def find(self, entry: CatalogEntry) -> str | None:
-        """Return the name of a tool or of its replacement, of a resource the URI, or None."""
-        name = self._names.get((entry.kernel_id, entry.tool.name))
-        new = self._new.get((entry.kernel_id, entry.tool.description), [])
-        if name is None and len(new) == 1 and new[0].tool.input_schema == entry.tool.input_schema:
-            return new[0].uri or new[0].name
-        return name
 
 
 def _select_kind(kernels: Sequence[_Kernel], kind: messages.Kind) -> Sequence[_Kernel]:

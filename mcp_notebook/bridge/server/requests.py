@@ -30,21 +30,21 @@ from mcp_notebook.bridge.server.completion import Completion
 from mcp_notebook.bridge.server.declaration import SERVER_INFO, list_capabilities
 from mcp_notebook.bridge.server.forms.accommodations import find_accommodation
 from mcp_notebook.bridge.server.forms.result_forms import (
-    choose_structured,
     make_block_forms,
     make_prompt_form,
     make_resource_form,
+    make_rest,
     replace_surrogates,
 )
 from mcp_notebook.bridge.server.listing.change_notices import ChangeNotices
 from mcp_notebook.bridge.server.listing.notification_streams import OpenStreams, check_size
 from mcp_notebook.bridge.server.listing.pages import LIST_METHODS, Page
+from mcp_notebook.bridge.server.listing.tool_lists import ToolLists
 from mcp_notebook.bridge.server.resources.resource_subscriptions import ResourceSubscriptions
 from mcp_notebook.bridge.server.resources.resources import ResourceRequests
 from mcp_notebook.bridge.server.resources.skill_requests import SkillRequests
 from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
 from mcp_notebook.bridge.server.sessions.connected_clients import ConnectedClients
-from mcp_notebook.bridge.server.tasks.requests import TaskRequests
 from mcp_notebook.bridge.server.tasks.tasks import Tasks
 from mcp_notebook.content import Result
 from mcp_notebook.errors import CallError
@@ -99,6 +99,8 @@ class Base64Text:
 Piece: TypeAlias = bytes | Base64Text
 """A part of an answer."""
 Form: TypeAlias = dict[str, Any]
+FindPage: TypeAlias = Callable[[ClientRequest, str | None], Awaitable[Page]]
+"""Finds the page of a list that a cursor names."""
 
 
 def expand(pieces: Iterable[Piece]) -> Iterator[bytes]:
@@ -133,6 +135,7 @@ class Parts(Protocol):
     clients: ConnectedClients
     changes: ChangeNotices
     calls: ToolCalls
+    lists: ToolLists
     resources: ResourceRequests
     completion: Completion
     subscriptions: ResourceSubscriptions
@@ -141,11 +144,6 @@ class Parts(Protocol):
 
     async def write_instructions(self, caller: Caller) -> str:
         """Return the instructions for a caller's model."""
-
-    async def find_page(
-        self, method: str, request: ClientRequest, cursor: str | None
-    ) -> tuple[str, Page]:
-        """Return a page of the list that a method requests, and the name of its items."""
 
 
 class Requests:
@@ -157,18 +155,23 @@ class Requests:
 
     def __init__(self, server: Parts) -> None:
         self._server = server
-        tasks = TaskRequests(server.tasks)
         resources = server.resources
         skills = SkillRequests(
             resources.declared.list_entries, resources.page_size, resources.ready
         )
         listen = partial(server.open_streams.listen, server.changes.listen)
+        lists: Mapping[str, tuple[str, FindPage]] = {
+            "tools/list": ("tools", server.lists.find_page),
+            "prompts/list": ("prompts", partial(server.lists.find_page, kind="prompt")),
+            "resources/list": ("resources", resources.find_page),
+            "resources/templates/list": ("resourceTemplates", resources.find_template_page),
+        }
         self._handlers: Mapping[str, Callable[[ClientRequest, Any], Awaitable[Any]]] = {
             INITIALIZE: self._initialize,
             PING: self._ping,
             DISCOVER: self._discover,
             CALL: self._call,
-            **{method: partial(self._list, method) for method in LIST_METHODS},
+            **{method: partial(_list, method, *list_) for method, list_ in lists.items()},
             "prompts/get": self._get_prompt,
             "resources/read": self._read,
             "resources/subscribe": server.subscriptions.subscribe,
@@ -176,9 +179,9 @@ class Requests:
             "completion/complete": server.completion.complete,
             "logging/setLevel": self._set_log_level,
             LISTEN: listen,
-            "tasks/get": tasks.get,
-            "tasks/update": tasks.update,
-            "tasks/cancel": tasks.cancel,
+            "tasks/get": server.tasks.get,
+            "tasks/update": server.tasks.update,
+            "tasks/cancel": server.tasks.cancel,
             "skills/list": skills.list_skills,
             "skills/get": skills.get_skill,
             "resources/directory/read": skills.read_directory,
@@ -229,15 +232,6 @@ class Requests:
             "instructions": await self._server.write_instructions(request.caller),
         }
 
-    async def _list(
-        self, method: str, request: ClientRequest, params: ListParameters
-    ) -> list[Piece]:
-        name, page = await self._server.find_page(method, request, params.cursor)
-        rest = {} if page.next_cursor is None else {"nextCursor": page.next_cursor}
-        written = _write_form(method, request, rest)
-        comma = b"" if written == b"{}" else b","
-        return [b'{"%b":' % name.encode(), page.text, comma, written[1:]]
-
     async def _call(self, request: ClientRequest, params: CallParameters) -> Any:
         call = CallParams(
             params.name, params.arguments, params.input_responses, params.request_state
@@ -278,6 +272,16 @@ class Requests:
         return {}
 
 
+async def _list(
+    method: str, name: str, find: FindPage, request: ClientRequest, params: ListParameters
+) -> list[Piece]:
+    page = await find(request, params.cursor)
+    rest = {} if page.next_cursor is None else {"nextCursor": page.next_cursor}
+    written = _write_form(method, request, rest)
+    comma = b"" if written == b"{}" else b","
+    return [b'{"%b":' % name.encode(), page.text, comma, written[1:]]
+
+
 def _get_form(answer: Any) -> Any:
     """Return the JSON of an answer: a result, a question or a task."""
     return answer.form if isinstance(answer, InputRequired) else answer
@@ -294,16 +298,9 @@ def _write_form(method: str, request: ClientRequest, form: Form) -> bytes:
 
 def write_result(result: Result, protocol_version: str) -> list[Piece]:
     """Return a call's result as JSON, in pieces."""
-    structured = choose_structured(result, protocol_version)
-    rest: Form = {"isError": result.is_error}
-    meta = dict(result.meta)
-    if structured is not None:
-        rest["structuredContent"] = structured
+    rest = make_rest(result, protocol_version)
     if protocol_version in MODERN_VERSIONS:
-        rest["resultType"] = "complete"
-        meta = _add_server_info(meta)
-    if meta:
-        rest["_meta"] = meta
+        rest |= {"resultType": "complete", "_meta": _add_server_info(result.meta)}
     text: list[Piece] = [b'{"content":[']
     for form in make_block_forms(result, protocol_version):
         text += _write_block(form)

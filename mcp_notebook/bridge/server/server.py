@@ -39,7 +39,6 @@ from mcp_notebook.bridge.server.declaration import ABOUT, NO_TOOLS
 from mcp_notebook.bridge.server.forms.accommodations import ResultAdapter
 from mcp_notebook.bridge.server.listing.change_notices import ChangeNotices
 from mcp_notebook.bridge.server.listing.notification_streams import OpenStreams
-from mcp_notebook.bridge.server.listing.pages import Page
 from mcp_notebook.bridge.server.listing.tool_lists import ToolLists
 from mcp_notebook.bridge.server.own_tools import meta_tools
 from mcp_notebook.bridge.server.own_tools.tool_search import ToolSearch
@@ -47,7 +46,6 @@ from mcp_notebook.bridge.server.requests import Requests
 from mcp_notebook.bridge.server.resources.resource_notices import ResourceNotices
 from mcp_notebook.bridge.server.resources.resource_subscriptions import ResourceSubscriptions
 from mcp_notebook.bridge.server.resources.resources import ResourceRequests
-from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
 from mcp_notebook.bridge.server.sessions.connected_clients import ConnectedClients
 from mcp_notebook.bridge.server.tasks.tasks import Tasks
 from mcp_notebook.bridge.telemetry.call_events import CallObserver
@@ -260,27 +258,6 @@ class NotebookServer:
             return self.tools.find(caller, name).tool.input_schema
         except CallError:
             return None
-
-    async def find_page(
-        self, method: str, request: ClientRequest, cursor: str | None
-    ) -> tuple[str, Page]:
-        """Return a page of the list that a method requests, and the name of its items.
-
-        Args:
-            method: The method, such as ``prompts/list``.
-            request: The request.
-            cursor: From the previous page; None for the first page.
-
-        Raises:
-            ProtocolError: There is no such page.
-        """
-        if method == "resources/list":
-            return "resources", await self.resources.find_page(request, cursor)
-        if method == "resources/templates/list":
-            return "resourceTemplates", await self.resources.find_template_page(request, cursor)
-        if method == "prompts/list":
-            return "prompts", await self.lists.find_page(request, cursor, "prompt")
-        return "tools", await self.lists.find_page(request, cursor)
 
     def note_change(self) -> None:
         """Note that the list of tools has changed; clients are notified soon."""

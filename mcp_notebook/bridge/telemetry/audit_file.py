@@ -154,7 +154,7 @@ def explain_problem(error: OSError) -> str:
 
 
 class AuditReader:
-    """Reads an audit log once, and then what is added to it.
+    """Reads an audit log.
 
     Args:
         path: The log.
@@ -162,13 +162,11 @@ class AuditReader:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._read: dict[Path, int] = {}
-        """The number of bytes that have been read of each file."""
         self.damaged = 0
         """The number of lines that were skipped because they are not records."""
 
     def read(self) -> Iterator[Record]:
-        """Yield all records that were written since the last call.
+        """Yield all records.
 
         Raises:
             OSError: A file cannot be read, or belongs to another user.
@@ -179,11 +177,9 @@ class AuditReader:
             except FileNotFoundError:  # a bridge has just deleted it
                 continue
             with os.fdopen(descriptor, "rb") as file:
-                file.seek(self._read.get(path, 0))
                 for line in iter(partial(file.readline, _MAX_LINE), b""):
                     if not line.endswith(b"\n") and len(line) < _MAX_LINE:
                         break  # not whole yet
-                    self._read[path] = self._read.get(path, 0) + len(line)
                     if line == b"\n":  # a bridge saw half of a line that another one was writing
                         continue
                     record = _parse(line)

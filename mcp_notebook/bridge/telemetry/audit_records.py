@@ -7,7 +7,6 @@ print on a terminal. Texts that clients choose are cut to a bounded length, and 
 """
 
 import json
-from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, TypeAlias
 
@@ -21,6 +20,7 @@ from mcp_notebook.bridge.telemetry.call_events import (
 )
 from mcp_notebook.settings.settings import Audit
 from mcp_notebook.text.redaction import has_secrets, redact_arguments
+from mcp_notebook.text.wording import format_moment
 from mcp_notebook.wire.resource_uris import find_kernel_id
 
 Record: TypeAlias = dict[str, Any]
@@ -44,7 +44,7 @@ def describe_start(start: CallStart, mode: Audit) -> Record:
         mode: How its arguments are recorded.
     """
     return {
-        "time": format_time(start.at),
+        "time": format_moment(start.at),
         "kind": "start",
         "id": start.id,
         **_describe_caller(start),
@@ -91,7 +91,7 @@ def describe_refusal(refusal: CallRefusal, mode: Audit) -> Record:
     if refusal.arguments is not None:
         arguments = _describe_arguments(refusal.arguments, refusal.input_schema, mode)
     return {
-        "time": format_time(refusal.at),
+        "time": format_moment(refusal.at),
         "kind": "call",
         "outcome": "refused",
         **_describe_caller(refusal),
@@ -115,7 +115,7 @@ def describe_view(read: ViewRead, call: CallStart | None, mode: Audit) -> Record
     if call is not None:
         place |= {"notebook": call.notebook, "tool": call.tool}
     record: Record = {
-        "time": format_time(read.at),
+        "time": format_moment(read.at),
         "kind": "view",
         "outcome": "ok" if read.error is None else "error",
         **_describe_caller(read),
@@ -143,7 +143,7 @@ def _describe_caller(call: CallStart | CallRefusal | ViewRead) -> Record:
 def describe_request(at: float, address: str, reason: str, count: int) -> Record:
     """Return the record of requests that were refused before their content was read."""
     return {
-        "time": format_time(at),
+        "time": format_moment(at),
         "kind": "request",
         "outcome": "refused",
         "address": address,
@@ -154,7 +154,7 @@ def describe_request(at: float, address: str, reason: str, count: int) -> Record
 
 def describe_gap(at: float, missing: int) -> Record:
     """Return the record that replaces lines that could not be written."""
-    return {"time": format_time(at), "kind": "gap", "missing": missing}
+    return {"time": format_moment(at), "kind": "gap", "missing": missing}
 
 
 def encode(record: Record) -> bytes:
@@ -164,12 +164,6 @@ def encode(record: Record) -> bytes:
     except ValueError:  # it contains a lone surrogate
         line = json.dumps(record, separators=(",", ":")).encode("ascii")
     return line.replace(b"\x7f", b"\\u007f") + b"\n"  # JSON leaves only DEL unescaped
-
-
-def format_time(at: float) -> str:
-    """Return a time in ISO 8601 format, in UTC."""
-    moment = datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
-    return moment.replace("+00:00", "Z")
 
 
 def _describe_arguments(arguments: dict[str, Any], schema: dict[str, Any], mode: Audit) -> Record:

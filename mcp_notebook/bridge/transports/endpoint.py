@@ -13,7 +13,6 @@ era a request is; without one, it is of the handshake era. The steps are those o
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from functools import lru_cache
 from typing import Any, Self
 
 import anyio
@@ -33,7 +32,7 @@ from mcp_notebook.bridge.server.requests import Answer, write_error
 from mcp_notebook.bridge.server.server import NotebookServer
 from mcp_notebook.bridge.server.sessions.client_profile import (
     ClientProfile,
-    is_described,
+    has_envelope,
     read_envelope,
     refuse_version,
 )
@@ -64,8 +63,6 @@ from mcp_notebook.settings.limits import Limits
 
 PATH = "/mcp"
 """Path of the endpoint."""
-_MAX_ACCEPT = 1_024
-"""Characters of an Accept header that are read."""
 _JSON, _EVENTS = "application/json", "text/event-stream"
 _UNKNOWN_SESSION = "Session not found"
 _CANCELLED = ProtocolError(REQUEST_CANCELLED, "Request cancelled")
@@ -174,7 +171,7 @@ class Endpoint:
         """
         fields, params = scope["headers"], message.params or {}
         headers = read_headers(scope)
-        if is_described(params):  # else `read_envelope` says what is missing
+        if has_envelope(params):  # else `read_envelope` says what is missing
             check_headers(fields, headers, message.method, params)
         profile = read_envelope(params)
         arguments = params.get("arguments") or {}
@@ -379,11 +376,7 @@ def _check_head(scope: Scope) -> None:
 
 def _accepts(scope: Scope) -> tuple[bool, bool]:
     """Return whether a client accepts JSON, and a stream of events (RFC 9110, 12.5.1)."""
-    return _read_accept((read_header(scope, "accept") or "")[:_MAX_ACCEPT])
-
-
-@lru_cache(maxsize=256)
-def _read_accept(accept: str) -> tuple[bool, bool]:
+    accept = read_header(scope, "accept") or ""
     kinds = {part.partition(";")[0].strip().lower() for part in accept.split(",")}
     return not kinds.isdisjoint((_JSON, "application/*", "*/*")), not kinds.isdisjoint(
         (_EVENTS, "text/*", "*/*")

@@ -38,7 +38,7 @@ import sys
 from collections.abc import Mapping
 from enum import StrEnum
 from http import HTTPStatus
-from typing import Any, cast
+from typing import cast
 
 from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -60,7 +60,6 @@ MAX_HEADERS = 256
 _DISCONNECT_TURNS = 3
 """Turns of the event loop after which the disconnect of a client that closed its connection right
 after its request is known: read the request, read the end, close the connection."""
-_HEAD_START = b"HTTP/1.1 "
 _VERSIONS = ("1.0", "1.1")
 
 
@@ -224,8 +223,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Add the connection as an unauthenticated one."""
-        together = _HeldHeads(cast("asyncio.Transport", transport))
-        super().connection_made(cast("asyncio.Transport", together))
+        super().connection_made(cast("asyncio.Transport", transport))
         self.all_connections.add(self.number, self.end)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -356,46 +354,6 @@ class HttpConnection(HttpToolsProtocol):
         """Make the parser stop, whatever else is in the current data."""
         self._problem = status, reason
         raise ValueError(reason)
-
-
-class _HeldHeads:
-    """A transport that writes the head of a response together with the start of its body.
-
-    uvicorn writes them separately, and each write is a system call that may wake the client.
-
-    Args:
-        transport: The connection's transport.
-    """
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        self._head = b""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-    def write(self, data: bytes) -> None:
-        """Write data; a head waits for the next write, or for the loop's next turn."""
-        if not data:
-            return  # since Python 3.12, asyncio's transport would never finish writing it
-        if self._head:
-            head, self._head = self._head, b""
-            self._transport.writelines([head, data])
-        elif data.startswith(_HEAD_START):
-            self._head = data
-            asyncio.get_running_loop().call_soon(self._flush)
-        else:
-            self._transport.write(data)
-
-    def close(self) -> None:
-        """Close the connection when everything is written."""
-        self._flush()
-        self._transport.close()
-
-    def _flush(self) -> None:
-        if self._head:
-            head, self._head = self._head, b""
-            self._transport.write(head)
 
 
 def _announces_body(header: tuple[bytes, bytes]) -> bool:

@@ -6,15 +6,15 @@ runs its code through `execution` (on the main thread, in a thread, or inside th
 `interrupts`. The `environment` routes its printed text, displays and log messages, including those
 of its threads, to its `capture` (through `descriptors` for child processes), and gives it its own
 ``sys.stdout`` (`streams`), pyplot figures (`pyplot`) and progress bars (`progress_bars`);
-`shell_commands` runs ``!command`` without input. `call` holds the table of a call's states,
-`active_call` a call with everything needed to run it. The `call_log` records all calls, and
-notifies the observers that show or record them.
+`shell_commands` runs ``!command`` without input. `executor_call` waits for an executor's worker.
+`call` holds the table of a call's states, `active_call` a call with everything needed to run it.
+The `call_log` records all calls, and notifies those that show them.
 
 Face: `invoker.Invoker`, `call.Call`, `call.CallState`, `active_call.ActiveCall`, `call_log.CallLog`
-with its observers and `LoggedCall`, `kernel_activity.KernelActivity`,
-which shows Jupyter that a called kernel is in use, `capture.current_capture`, which tells whether
-code runs in a call, and `shell_commands.empty_input`, for headless notebooks. For `fork`, which has
-another runner: `runners`, `interrupts` and `outcome`.
+with `LoggedCall`, `kernel_activity.KernelActivity`, which shows Jupyter that a called kernel is in
+use, `capture.current_capture`, which tells whether code runs in a call, and
+`shell_commands.empty_input`, for headless notebooks. For `fork`, which has another runner:
+`runners`, `interrupts` and `outcome`.
 
 Threads: calls arrive and are cancelled on the endpoint's thread. Their code runs on the main
 thread, between cells, or in a thread for each call. Time limits are timer threads. Calls share the

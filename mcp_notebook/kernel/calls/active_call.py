@@ -50,8 +50,8 @@ class StopRequest(Struct, frozen=True):
 class CallFollower(Protocol):
     """Is notified of a call's progress through its states; raises nothing."""
 
-    def note_move(self, call: "ActiveCall") -> None:
-        """The call now runs or waits; called on the thread where that happens."""
+    def note_change(self) -> None:
+        """A call now runs or waits; called on the thread where that happens."""
 
     def end(self, call: "ActiveCall", result: Result) -> Callable[[], None]:
         """The call has ended; returns a function to be called once the client has the result."""
@@ -155,7 +155,7 @@ class ActiveCall(Call):
 
     def _tell_move(self) -> None:
         if self.follower is not None:
-            self.follower.note_move(self)
+            self.follower.note_change()
 
     def request_stop(self, request: StopRequest) -> Callable[[], object] | None:
         """Note that the call has to stop.

@@ -12,12 +12,12 @@ import sys
 import threading
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from functools import partial
 from itertools import islice
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct, structs
 
@@ -94,26 +94,6 @@ class LoggedCall(Struct, frozen=True, kw_only=True):
         return self.error is not None and self.state is not CallState.CANCELLED
 
 
-class CallLogObserver(Protocol):
-    """Is notified of all calls, including those of ``%mcp call``, on any thread.
-
-    Its exceptions are logged and otherwise ignored. It is notified of an end once the client has
-    the answer; the notification of an earlier change may arrive later, from another thread.
-    """
-
-    def call_came(self, call: LoggedCall) -> None:
-        """A call arrived, and waits."""
-
-    def call_moved(self, call: LoggedCall) -> None:
-        """A call now runs, or waits."""
-
-    def call_ended(self, call: LoggedCall, result: Result) -> None:
-        """A call was answered with this result."""
-
-    def call_left(self, number: int) -> None:
-        """The code of an answered call has ended, maybe long after its answer."""
-
-
 class CallLog:
     """The calls of one kernel.
 
@@ -137,7 +117,8 @@ class CallLog:
         """Results and their bytes, the oldest first."""
         self._bytes = 0
         self._counts = CallCounts()
-        self._observers: tuple[CallLogObserver, ...] = ()
+        self._observers: tuple[Callable[[], object], ...] = ()
+        """Called after each change of a call, on any thread."""
 
     # -- for those that show the calls -------------------------------------------------------------
 
@@ -168,14 +149,17 @@ class CallLog:
         with self._lock:
             return deepcopy(self._counts)
 
-    def subscribe(self, observer: CallLogObserver) -> None:
-        """Notify an observer from now on."""
+    def subscribe(self, observer: Callable[[], object]) -> None:
+        """Call a function after each change of a call, on any thread, from now on.
+
+        It is told of an end once the client has the answer. Its exceptions are logged.
+        """
         with self._lock:
             if observer not in self._observers:
                 self._observers = (*self._observers, observer)
 
-    def unsubscribe(self, observer: CallLogObserver) -> None:
-        """Stop notifying an observer; harmless if it is not subscribed."""
+    def unsubscribe(self, observer: Callable[[], object]) -> None:
+        """Stop calling a function; harmless if it is not subscribed."""
         with self._lock:
             self._observers = tuple(other for other in self._observers if other != observer)
 
@@ -193,17 +177,15 @@ class CallLog:
             if arguments is None:
                 self._large.add(call.number)
         call.follower = self
-        if self._observers:
-            _tell(self._observers, "call_came", make_entry(call, came))
+        self.note_change()
 
-    def note_move(self, call: ActiveCall) -> None:
-        """Notify the observers that a call now runs or waits."""
-        if not self._observers:
-            return
-        with self._lock:
-            opened = self._open.get(call.number)
-        if opened is not None:
-            _tell(self._observers, "call_moved", make_entry(*opened))
+    def note_change(self) -> None:
+        """Notify the observers that a call has changed."""
+        for observer in self._observers:
+            try:
+                observer()
+            except Exception:
+                logger.exception("an observer of the calls failed")
 
     def end(self, call: ActiveCall, result: Result) -> Callable[[], None]:
         """Note how a call ended, before its client has the result.
@@ -252,7 +234,7 @@ class CallLog:
             self._unknown[entry.number] = entry
             if len(self._unknown) > MAX_UNKNOWN:
                 self._unknown.popitem(last=False)
-        _tell(self._observers, "call_ended", entry, Result([Text(error)], is_error=True))
+        self.note_change()
 
     def _keep(self, entry: LoggedCall) -> None:
         """Keep an ended call, and drop the oldest ones; the lock is held."""
@@ -262,11 +244,6 @@ class CallLog:
             number, _ = self._ended.popitem(last=False)
             self._forget_result(number)
 
-    def note_left(self, call: ActiveCall) -> None:
-        """Notify the observers that an answered call no longer runs or stops."""
-        if self._observers:
-            _tell(self._observers, "call_left", call.number)
-
     def _tell_end(self, call: ActiveCall, entry: LoggedCall, result: Result) -> None:
         size = entry.size + measure_structured(result, MAX_BYTES // 4)
         with self._lock:
@@ -275,7 +252,7 @@ class CallLog:
                 self._bytes += size
             while self._bytes > MAX_BYTES:
                 self._forget_result(next(iter(self._results)))
-        _tell(self._observers, "call_ended", entry, result)
+        self.note_change()
 
     def _forget_result(self, number: int) -> None:
         _, size = self._results.pop(number, (None, 0))
@@ -309,14 +286,6 @@ class CallCounts:
 
 def _count(counter: Counter[str], name: str) -> None:
     counter[name if name in counter or len(counter) < MAX_COUNTED else OTHERS] += 1
-
-
-def _tell(observers: Iterable[CallLogObserver], method: str, *news: object) -> None:
-    for observer in observers:
-        try:
-            getattr(observer, method)(*news)
-        except Exception:
-            logger.exception("an observer of the calls failed")
 
 
 def make_entry(call: ActiveCall, came: float, result: Result | None = None) -> LoggedCall:
@@ -396,30 +365,8 @@ def measure_structured(result: Result, most: int) -> int:
 
 def copy_small(arguments: dict[str, Any]) -> dict[str, Any] | None:
     """Return a copy of the arguments, which the tool cannot change; None if they are large."""
-    try:
-        copy: dict[str, Any] = _copy(arguments, [MAX_ARGUMENTS])
-    except (_TooLargeError, RecursionError):
-        return None
-    return copy
-
-
-class _TooLargeError(Exception):
-    """A value is too large to keep."""
-
-
-def _copy(value: Any, room: list[int]) -> Any:
-    """Return a copy of a JSON value, and subtract its bytes from the remaining room."""
-    room[0] -= _OVERHEAD
-    if isinstance(value, str):
-        room[0] -= len(value)
-    if room[0] < 0:
-        raise _TooLargeError
-    if isinstance(value, dict):
-        room[0] -= sum(map(len, value))
-        return {name: _copy(item, room) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_copy(item, room) for item in value]
-    return value
+    is_small = _measure_value(arguments, MAX_ARGUMENTS) <= MAX_ARGUMENTS
+    return deepcopy(arguments) if is_small else None
 
 
 def leave_out_large(call: LoggedCall) -> LoggedCall:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial, wraps
-from typing import Any, Protocol
+from typing import Any
 
 from IPython.core.display_trap import DisplayTrap
 from IPython.core.interactiveshell import InteractiveShell
@@ -78,8 +78,8 @@ class CallEnvironment:
         """Routes the output of child processes to the call on the main thread."""
         self._lock = threading.Lock()
         self._depth = 0
-        self._calls: CurrentCall = CURRENT
-        self._patches = FunctionPatches(self._calls)
+        self._find_current: Callable[[], Capture | None] = CURRENT.get
+        self._patches = FunctionPatches(CURRENT.get)
         self._display_pub: Any = shell.display_pub
         self._streams = Streams(self._find_call, self._find_writer, shell.displayhook)
 
@@ -155,8 +155,9 @@ class CallEnvironment:
             capture: The call's outputs.
         """
         self._lock, self._depth = threading.Lock(), 0
-        self._calls = _OneCall(capture)
-        self._patches = FunctionPatches(self._calls)
+        # All code here belongs to the call, even the threads of pools.
+        self._find_current = lambda: capture
+        self._patches = FunctionPatches(self._find_current)
 
     def run_on_main(self, function: Callable[[], None]) -> None:
         """Run a function on the main thread, if that is free; what it prints is the call's.
@@ -193,8 +194,7 @@ class CallEnvironment:
             yield
 
     def _find_call(self) -> Capture | None:
-        capture: Capture | None = self._calls.get()
-        return capture
+        return self._find_current()
 
     def _find_writer(self) -> Callable[[str], None] | None:
         """Return the receiver of what the caller prints; None outside of calls."""
@@ -255,21 +255,6 @@ class _Surroundings(_Routing):
             self._descriptors.release(self._claim)
         finally:
             super().__exit__()
-
-
-class _OneCall:
-    """The only call in a copy of the kernel: all code there belongs to it, even pool threads.
-
-    Args:
-        capture: The outputs of the call that the copy runs.
-    """
-
-    def __init__(self, capture: Capture) -> None:
-        self._capture = capture
-
-    def get(self) -> Capture:
-        """Return its capture."""
-        return self._capture
 
 
 def _publish(
@@ -334,13 +319,6 @@ def _current_bars() -> ProgressBars | None:
 # -- functions ------------------------------------------------------------------------------------
 
 
-class CurrentCall(Protocol):
-    """Holds the current call, like a ContextVar."""
-
-    def get(self) -> Any:
-        """Return the object of the call that the caller runs in; None outside of calls."""
-
-
 class _Patch(Struct, frozen=True, eq=False):
     """A function and its replacement."""
 
@@ -368,11 +346,11 @@ class FunctionPatches:
     A replacement is created once, not for each call.
 
     Args:
-        current: Holds the first argument of the replacements; None outside of calls.
+        find_current: Returns the first argument of the replacements; None outside of calls.
     """
 
-    def __init__(self, current: CurrentCall) -> None:
-        self._current = current
+    def __init__(self, find_current: Callable[[], Any]) -> None:
+        self._find_current = find_current
         self._patches: dict[tuple[str, Callable[..., Any]], _Patch] = {}
         """The latest patch by each replacement of a name."""
         self._installed: list[_Patch] = []
@@ -413,10 +391,10 @@ class FunctionPatches:
     def _make(
         self, owner: Any, name: str, in_call: Callable[..., Any], *, is_own: bool, original: Any
     ) -> _Patch:
-        function, current = getattr(owner, name), self._current
+        function, find_current = getattr(owner, name), self._find_current
 
         def replacement(*args: Any, **kwargs: Any) -> Any:
-            call = current.get()
+            call = find_current()
             return function(*args, **kwargs) if call is None else in_call(call, *args, **kwargs)
 
         patch = _Patch(owner, name, is_own, original, function, replacement)

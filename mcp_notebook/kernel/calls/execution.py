@@ -9,20 +9,18 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
-from IPython import display
-
 from mcp_notebook.content import Result
 from mcp_notebook.errors import CallError, NotConfirmed, OtherKind, ToolGone, UnknownTool
 from mcp_notebook.kernel.calls.active_call import ActiveCall
 from mcp_notebook.kernel.calls.environment import CallEnvironment
+from mcp_notebook.kernel.calls.executor_call import run_in_executor
 from mcp_notebook.kernel.calls.interrupts import Gate
 from mcp_notebook.kernel.calls.outcome import CallConverter
 from mcp_notebook.kernel.calls.stopping import Stopper
-from mcp_notebook.kernel.executors.executor_call import EngineFinder, run_in_executor
+from mcp_notebook.kernel.executors.engine_finder import EngineFinder
 from mcp_notebook.kernel.safe.interrupter import Shield
 from mcp_notebook.kernel.schemas.parameters.bound_objects import explain_sent, read_objects
 from mcp_notebook.kernel.schemas.parameters.unhinted import explain_list
-from mcp_notebook.kernel.tools.context import LogMessage, Update
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.text.missing_tools import explain_dropped
@@ -141,7 +139,7 @@ class Execution:
                 is_coroutine = inspect.iscoroutinefunction(function)
                 if not is_coroutine:
                     value = function()
-                    if not self.converter.is_async(value):
+                    if not self.converter.values.is_async(value):
                         self.environment.descriptors.settle()
                         return self.converter.convert_value(call, value)
             finally:
@@ -167,12 +165,6 @@ class Execution:
         except BaseException:
             _close_coroutine(coroutine)
             raise
-
-    def find_time_limit(self, call: ActiveCall) -> float:
-        """Return the seconds that a call with `run="fork"` may run."""
-        limit = self.stopper.find_limit(call)
-        assert limit is not None
-        return limit
 
     def find_tool(self, call: ActiveCall) -> DeclaredTool:
         """Return the tool that a call runs, as currently declared.
@@ -223,10 +215,9 @@ class Execution:
             function, arguments = tool.schema.binding.bind(function, arguments)
         executor = tool.options.executor
         if executor is not None:
-            elsewhere = CallElsewhere(call, self.stopper)
             with Shield():
                 engine = self._engines.find(executor)
-            return partial(run_in_executor, elsewhere, function, engine, arguments)
+            return partial(run_in_executor, call, self.stopper, function, engine, arguments)
         return partial(function, **arguments)
 
 
@@ -250,62 +241,3 @@ def _explain_missing(call: ActiveCall, registry: ToolRegistry) -> CallError:
         return UnknownTool(name, names, kind)
     missing = explain_dropped("", name, dropped, registry.find_new_name(dropped))
     return ToolGone(name, f"{missing.reason} {missing.next_step}", kind=kind)
-
-
-class CallElsewhere:
-    """A call as `kernel.executors` sees it: its function runs on an executor's worker.
-
-    Args:
-        call: The call; its capture is active.
-        stopper: Limits the call's time, and answers it early if the worker cannot be stopped.
-    """
-
-    def __init__(self, call: ActiveCall, stopper: Stopper) -> None:
-        self._call = call
-        self._stopper = stopper
-
-    @property
-    def tool(self) -> str:
-        """Name of the tool."""
-        return self._call.tool
-
-    @property
-    def has_to_stop(self) -> bool:
-        """Whether it has to stop."""
-        return self._call.stop_request is not None
-
-    def set_interrupt(self, interrupt: Callable[[], object]) -> None:
-        """Set the function that asks it to stop."""
-        self._call.set_interrupt(interrupt)
-
-    def wait_for(self, whom: str) -> None:
-        """Change its state to waiting."""
-        self._call.wait_for(whom)
-
-    def resume(self) -> None:
-        """Change its state back to running."""
-        self._call.resume()
-
-    def limit_time(self) -> None:
-        """Start its time limit."""
-        self._stopper.limit_time(self._call)
-
-    def answer_early(self) -> None:
-        """Answer it, because it has to stop, while its function still runs."""
-        self._stopper.answer_early(self._call)
-
-    def write(self, text: str) -> None:
-        """Take printed text."""
-        self._call.capture.write(text)
-
-    def display(self, function: str, args: tuple[Any, ...], options: dict[str, Any]) -> None:
-        """Call a function of ``IPython.display``, as the tool's function did."""
-        getattr(display, function)(*args, **options)
-
-    def tell(self, kind: str, *fields: Any) -> None:
-        """Take progress or a log message from the function's context."""
-        capture = self._call.capture
-        if kind == "log":
-            capture.log(LogMessage(*fields))
-        elif capture.report is not None:
-            capture.report(Update(*fields))

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
@@ -45,16 +45,6 @@ interrupt, and the goodbye that follows tells the client what happened."""
 _ENDED = "The question can no longer be answered, because the call that asked it has ended."
 
 
-class CallObserver(Protocol):
-    """Is notified of the calls of clients."""
-
-    def call_submitted(self) -> None:
-        """A call arrived; on the thread that submitted it."""
-
-    def call_answered(self) -> None:
-        """A call was answered; on any thread."""
-
-
 class Invoker:
     """Runs the calls of one notebook.
 
@@ -81,8 +71,8 @@ class Invoker:
     ) -> None:
         self.log = log
         """All calls, including those that have ended."""
-        self.observer: CallObserver | None = None
-        """Is notified of calls; set it before the first one arrives."""
+        self.on_submitted: Callable[[], object] = lambda: None
+        """Called when a client's call arrives, on the thread that submits it."""
         self.on_ended: Callable[[DeclaredTool], object] = lambda _tool: None
         """Called when the code of a call has ended, before its client has the answer; on any
         thread."""
@@ -143,9 +133,7 @@ class Invoker:
             reply: Receives the result, exactly once, on any thread.
             client: What else the client wants to receive.
         """
-        if self.observer is not None:
-            self.observer.call_submitted()
-            reply = partial(_reply_and_notify, reply, self.observer)
+        self.on_submitted()
         call = self._make_call(tool, arguments, reply, client)
         call.restart_delay = RESTART_FOLLOWS
         return call
@@ -257,7 +245,7 @@ class Invoker:
         finally:
             self._queue.finish(call)
             self._queue.start_waiting(call.tool)
-            self.log.note_left(call)
+            self.log.note_change()
 
     def _note_end(self, call: ActiveCall, result: Result) -> None:
         call.elicitations.close(Cancelled(_ENDED))
@@ -287,13 +275,6 @@ class Invoker:
         # why a tool was dropped, because calls do not print into the user's cells.
         with suppress(BaseException):
             self._registry.follow(namespace)
-
-
-def _reply_and_notify(
-    reply: Callable[[Result], None], observer: CallObserver, result: Result
-) -> None:
-    reply(result)
-    observer.call_answered()
 
 
 def _track_waiting(call: ActiveCall, waits: bool) -> None:  # noqa: FBT001 - as it is called

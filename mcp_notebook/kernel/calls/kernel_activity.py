@@ -2,10 +2,10 @@
 
 Calls do not use the kernel's shell channel, so Jupyter would consider a kernel that only serves
 clients idle, and JupyterHub, mybinder and Jupyter Server cull idle kernels. `KernelActivity` is
-notified of calls by the `Invoker`. It publishes busy or idle every `EVERY` seconds while calls
-arrive or run, and at once when a long call ends. The status covers the whole kernel: busy while a
-long call runs, or while ipykernel's last own status was busy (a cell runs). So the end of a call
-never makes a running cell look idle, nor the end of a cell a running call.
+told of calls by the `Invoker` and its log. It publishes busy or idle every `EVERY` seconds while
+calls arrive or run, and at once when a long call ends. The status covers the whole kernel: busy
+while a long call runs, or while ipykernel's last own status was busy (a cell runs). So the end of a
+call never makes a running cell look idle, nor the end of a cell a running call.
 
 Runs in the user's kernel, on the endpoint's thread, except for `install`, `remove` and the statuses
 that ipykernel publishes from its own threads. Their messages and ours may overlap, so the status is
@@ -21,6 +21,7 @@ from typing import Any
 
 from mcp_notebook.kernel.calls.call import CallState
 from mcp_notebook.kernel.calls.invoker import Invoker
+from mcp_notebook.kernel.safe.replacement import replace_attribute
 
 logger = logging.getLogger(__name__)
 
@@ -45,9 +46,10 @@ class KernelActivity:
     def __init__(self, kernel: Any, invoker: Invoker) -> None:
         self._kernel = kernel
         self._invoker = invoker
-        invoker.observer = self
+        invoker.on_submitted = self.call_submitted
         self._parent: dict[str, Any] = {}
         self._original: Callable[..., None] | None = None
+        self._undo: Callable[[], None] = lambda: None
         self._is_kernel_busy = True  # a cell is loading the extension
         self._has_long_call = False
         self._has_new_call = False
@@ -60,19 +62,18 @@ class KernelActivity:
         self._original = getattr(self._kernel, "_publish_status", None)  # in ipykernel 6 and 7
         if self._original is not None:
             self._parent = self._kernel.session.msg_header(_PARENT)
-            self._kernel._publish_status = self._publish_status  # noqa: SLF001
+            self._undo = replace_attribute(self._kernel, "_publish_status", self._publish_status)
+            self._invoker.log.subscribe(self.call_changed)
 
     def remove(self) -> None:
         """Stop publishing; idempotent. The endpoint's thread has ended."""
+        self._invoker.log.unsubscribe(self.call_changed)
         if self._has_long_call:  # a tool unloads the extension: its end would not be published
             self._has_long_call = False
             self._announce()
-        if vars(self._kernel).get("_publish_status") == self._publish_status:
-            del self._kernel._publish_status  # noqa: SLF001
-            if self._kernel._publish_status != self._original:  # noqa: SLF001 - replaced by other code
-                self._kernel._publish_status = self._original  # noqa: SLF001
+        self._undo()
 
-    # -- called by the invoker ---------------------------------------------------------------------
+    # -- called by the invoker and the log ---------------------------------------------------------
 
     def call_submitted(self) -> None:
         """Note activity; on the endpoint's thread."""
@@ -81,7 +82,7 @@ class KernelActivity:
         if self._timer is None:  # soon: once the call has been started
             self._timer = self._loop.call_soon(self._publish, self._loop)
 
-    def call_answered(self) -> None:
+    def call_changed(self) -> None:
         """Check whether the last long call has ended; on any thread."""
         if self._has_long_call and self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop is closed: `remove` follows

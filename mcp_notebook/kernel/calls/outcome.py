@@ -9,12 +9,11 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mcp_notebook.content import ResourceLink, Result, Text
+from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError, CannotElicit, InvalidArguments
 from mcp_notebook.kernel.calls.active_call import ActiveCall
 from mcp_notebook.kernel.calls.capture import Capture
 from mcp_notebook.kernel.calls.pyplot import close_figures, open_figures
-from mcp_notebook.kernel.results.blocks.originals import Original, OriginalSink
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.tracebacks import ErrorText
 from mcp_notebook.kernel.results.views.kept_views import KeptViews
@@ -44,24 +43,13 @@ class CallConverter:
     """
 
     def __init__(self, converter: Converter, has_pages: Callable[[], bool] = lambda: False) -> None:
-        self._converter = converter
+        self.values = converter
+        """Converts values and errors, independently of calls."""
         self._has_pages = has_pages
-
-    def keep(self, original: Original) -> tuple[ResourceLink, ...]:
-        """Keep an original, and return a link for each of its formats."""
-        return self._converter.keep(original)
-
-    def keep_by(self, sink: OriginalSink) -> None:
-        """Pass originals to another store from now on."""
-        self._converter.keep_by(sink)
-
-    def is_async(self, value: Any) -> bool:
-        """Return whether a function's value has to be awaited."""
-        return self._converter.is_async(value)
 
     def await_value(self, call: ActiveCall, value: Any) -> Coroutine[Any, Any, Any]:
         """Return a coroutine that awaits a function's value."""
-        return self._converter.await_value(value, call.output_schema, call.capture.yielded)
+        return self.values.await_value(value, call.output_schema, call.capture.yielded)
 
     def convert_value(self, call: ActiveCall, value: Any) -> Result:
         """Return the result of a call whose function returned.
@@ -72,7 +60,7 @@ class CallConverter:
         capture, figures = call.capture, open_figures()
         if figures:
             unseen = [figure for figure in figures if not capture.has_canvas(figure)]
-            for data, metadata in self._converter.format_figures(unseen, value):
+            for data, metadata in self.values.format_figures(unseen, value):
                 capture.show(data, metadata, None)
         try:
             if call.declared is not None and call.kind == "resource":
@@ -81,11 +69,11 @@ class CallConverter:
             if call.kind == "prompt" and is_nothing and not capture.outputs:
                 return error_result(_EMPTY_PROMPT.format(call.tool))
             # The outputs are read last, because an object's display method may print or display.
-            result = self._converter.make_result(
+            result = self.values.make_result(
                 value,
                 lambda: capture.outputs,
                 call.output_schema,
-                views=KeptViews(self.keep) if _has_view(call) else None,
+                views=KeptViews(self.values.keep) if _has_view(call) else None,
                 has_page=call.kind == "tool" and call.client.shows_views and self._has_pages(),
                 style=call.error_style,
                 yielded=capture.yielded,
@@ -96,7 +84,7 @@ class CallConverter:
 
     def _convert_resource(self, call: ActiveCall, mime_type: str | None, value: Any) -> Result:
         try:
-            return self._converter.make_contents(value, lambda: call.capture.outputs, mime_type)
+            return self.values.make_contents(value, lambda: call.capture.outputs, mime_type)
         except CallError as error:
             reason = str(error)
         except DeadlineExceeded:
@@ -126,7 +114,7 @@ class CallConverter:
         if call.stop_request is not None:
             return  # they are not needed
         unseen = [figure for figure in figures if not call.capture.has_canvas(figure)]
-        for data, metadata in self._converter.format_drawn_figures(unseen):
+        for data, metadata in self.values.format_drawn_figures(unseen):
             call.capture.show(data, metadata, None)
 
     def convert_stop(self, call: ActiveCall, error: CallError) -> Result:
@@ -141,18 +129,16 @@ class CallConverter:
         self, capture: Capture, *args: Any, **kwargs: Any
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Format a display, as ``display_formatter.format`` does for a cell."""
-        figure = self._converter.find_canvas_figure(args[0]) if args else None
+        figure = self.values.find_canvas_figure(args[0]) if args else None
         if figure is not None:
             capture.add_canvas(figure)
-        before = capture.figures
-        capture.figures += bool(args) and self._converter.is_figure(args[0])
-        return self._converter.format_display(*args, **kwargs, figures_before=before)
+        return self.values.format_display(*args, **kwargs)
 
     def _make_failure(
         self, call: ActiveCall, error: BaseException, yielded: Sequence[Any] = ()
     ) -> Result:
         capture = call.capture
-        result = self._converter.make_failure(
+        result = self.values.make_failure(
             error, capture.outputs, style=call.error_style, yielded=yielded
         )
         return scrub_texts(result, capture.secrets)

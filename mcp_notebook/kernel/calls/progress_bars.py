@@ -21,6 +21,7 @@ from types import ModuleType
 from typing import Any
 
 from mcp_notebook.kernel.safe.libraries import find_imported
+from mcp_notebook.kernel.safe.replacement import replace_attribute
 from mcp_notebook.kernel.tools.context import Update
 
 logger = logging.getLogger(__name__)
@@ -131,7 +132,7 @@ class ProgressBarPatcher:
                     kwargs["file"] = _NullStream()
             original(bar, *args, **kwargs)
 
-        undos.append(_replace(module.tqdm, "__init__", __init__))
+        undos.append(replace_attribute(module.tqdm, "__init__", __init__))
 
     def _patch_tqdm_notebook(self, module: Any, undos: list[Callable[[], None]]) -> None:
         """Let a widget bar work without widgets, which would be invisible."""
@@ -143,7 +144,7 @@ class ProgressBarPatcher:
             ours = getattr(bar, _OWNER, None) is not None
             return module.std_tqdm.reset(bar, total) if ours else original(bar, total)
 
-        undos.append(_replace(module.tqdm_notebook, "reset", reset))
+        undos.append(replace_attribute(module.tqdm_notebook, "reset", reset))
 
     def _patch_tqdm_notebook_start(self, owner: Any, undos: list[Callable[[], None]]) -> None:
         original = owner.__init__
@@ -158,7 +159,7 @@ class ProgressBarPatcher:
             bar.disp = lambda *_args, **_kwargs: None
             super(owner, bar).__init__(*args, **kwargs)
 
-        undos.append(_replace(owner, "__init__", __init__))
+        undos.append(replace_attribute(owner, "__init__", __init__))
 
     # -- rich --------------------------------------------------------------------------------------
 
@@ -183,10 +184,10 @@ class ProgressBarPatcher:
                 _report_rich(progress, interval=0)
                 delattr(progress, _OWNER)
 
-        undos.append(_replace(owner, "start", start_quietly))
-        undos.append(_replace(owner, "stop", stop_quietly))
-        undos.append(_replace(owner, "update", _with_report(owner.update)))
-        undos.append(_replace(owner, "advance", _with_report(owner.advance)))
+        undos.append(replace_attribute(owner, "start", start_quietly))
+        undos.append(replace_attribute(owner, "stop", stop_quietly))
+        undos.append(replace_attribute(owner, "update", _with_report(owner.update)))
+        undos.append(replace_attribute(owner, "advance", _with_report(owner.advance)))
 
 
 class _Finder(MetaPathFinder):
@@ -220,22 +221,6 @@ class _Finder(MetaPathFinder):
 
         spec.loader.exec_module = execute_and_notify  # type: ignore[method-assign]
         return spec
-
-
-def _replace(owner: Any, name: str, function: Any) -> Callable[[], None]:
-    """Set an attribute of a class; return a function that undoes it, unless it was set again."""
-    previous = vars(owner).get(name)
-
-    def undo() -> None:
-        if vars(owner).get(name) is not function:
-            return
-        if previous is None:
-            delattr(owner, name)
-        else:
-            setattr(owner, name, previous)
-
-    setattr(owner, name, function)
-    return undo
 
 
 def _report_tqdm(bar: Any, bars: ProgressBars) -> bool:

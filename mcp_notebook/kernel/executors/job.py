@@ -13,6 +13,8 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, Protocol
 
+from IPython import display
+
 from mcp_notebook.errors import ToolError
 from mcp_notebook.kernel.executors import remote_context, remote_outputs, remote_run
 from mcp_notebook.kernel.executors.pickling import (
@@ -56,16 +58,6 @@ class Channel(Protocol):
 
     def close(self) -> None:
         """Stop receiving; the worker notices that the call has ended."""
-
-
-class OutputTaker(Protocol):
-    """Receives the printed text and displays of a function on its worker, in order."""
-
-    def write(self, text: str) -> None:
-        """Take printed text."""
-
-    def display(self, function: str, args: tuple[Any, ...], options: dict[str, Any]) -> None:
-        """Take a call of a function of ``IPython.display``."""
 
 
 class RemoteTraceback(Exception):
@@ -169,12 +161,12 @@ class Job:
         }
         return partial, (eval, _BOOT, variables)
 
-    def read(self, value: Any, taker: OutputTaker) -> Any:
+    def read(self, value: Any, write: Callable[[str], object]) -> Any:
         """Return the function's value, and open the figures that it left open.
 
         Args:
             value: The result of the executor's future.
-            taker: Receives the printed text and displays.
+            write: Receives the printed text; what was displayed is displayed again.
 
         Raises:
             ToolError: The worker cannot run the job, or its value cannot be sent or read.
@@ -186,7 +178,7 @@ class Job:
             raise ToolError(self._explain_other_python(value))
         outputs, pickled, remote_traceback = value
         for output in outputs:
-            _replay(output, taker)
+            _replay(output, write)
         try:
             result, _figures = pickle.loads(pickled)  # noqa: S301 - of the author's own worker
         except Exception as error:
@@ -206,10 +198,10 @@ class Job:
         )
 
 
-def _replay(output: Any, taker: OutputTaker) -> None:
+def _replay(output: Any, write: Callable[[str], object]) -> None:
     """Print or display an output of a worker."""
     if isinstance(output, str):
-        taker.write(output)
+        write(output)
         return
     function, pickled, text = output
     try:
@@ -217,9 +209,9 @@ def _replay(output: Any, taker: OutputTaker) -> None:
             raise ValueError("too large to be sent")  # noqa: TRY301 - its text is written, as below
         args, options = pickle.loads(pickled)  # noqa: S301 - of the author's own worker
     except Exception:  # noqa: BLE001 - the notebook may lack a library that the worker has
-        taker.write(text)
+        write(text)
     else:
-        taker.display(function, args, options)
+        getattr(display, function)(*args, **options)
 
 
 _PICKLING = threading.Lock()

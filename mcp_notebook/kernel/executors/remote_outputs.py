@@ -252,16 +252,6 @@ def close_figures(figures: Iterable[Any]) -> None:
         sys.modules["matplotlib.pyplot"].close(figure)
 
 
-def draw(figure: Any) -> bytes | None:
-    """Return a PNG of a figure that cannot be pickled; None if drawing fails."""
-    buffer = io.BytesIO()
-    try:
-        figure.savefig(buffer, format="png", bbox_inches="tight")
-    except Exception:  # noqa: BLE001 - drawing runs the author's code
-        return None
-    return buffer.getvalue()
-
-
 def _dump(value: Any) -> bytes:
     import cloudpickle  # noqa: PLC0415 - it is loaded on workers, and in the kernel when one is used
 

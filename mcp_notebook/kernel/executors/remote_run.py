@@ -30,7 +30,6 @@ from mcp_notebook.kernel.executors.remote_outputs import (
     Outputs,
     close_figures,
     collect,
-    draw,
     open_figures,
 )
 
@@ -255,6 +254,5 @@ def _pickle(value: Any, figures: list[Any], outputs: Outputs) -> bytes:
         if not figures:
             raise
         pickled = cloudpickle.dumps((value, []))
-        for figure in figures:
-            outputs.display({"image/png": draw(figure) or b""}, raw=True)
+        outputs.write("[The open figures cannot be sent from the worker.]\n")
     return pickled

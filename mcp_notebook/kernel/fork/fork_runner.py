@@ -92,11 +92,10 @@ class ForkRunner(ThreadRunner):
             raise ToolError(_UNSAFE.format(call.tool, danger))
         # In the kernel: what the copy builds is lost with it.
         self._execution.find_tool(call).prepare()
+        limit = self._execution.stopper.find_limit(call)
+        assert limit is not None
         try:
-            child.start(
-                partial(self._run_as_child, call),
-                seconds=self._execution.find_time_limit(call),
-            )
+            child.start(partial(self._run_as_child, call), seconds=limit)
         except OSError as error:
             raise ToolError(_NO_FORK.format(call.tool, error)) from None
         call.has_run = True  # assumed: a copy that is killed does not tell
@@ -128,7 +127,8 @@ class ForkRunner(ThreadRunner):
         elif kind == "progress" and call.capture.report is not None:
             call.capture.report(value)
         elif kind == "original":
-            child.answer(() if call.client.is_trial else self._execution.converter.keep(value))
+            keep = self._execution.converter.values.keep
+            child.answer(() if call.client.is_trial else keep(value))
 
     # -- in the copy -------------------------------------------------------------------------------
 
@@ -147,7 +147,7 @@ class ForkRunner(ThreadRunner):
             refusal=lambda _message: CannotElicit(_CANNOT_ASK.format(call.tool))
         )
         kernel.sends_tables = call.client.shows_views
-        converter.keep_by(kernel.keep)
+        converter.values.keep_by(kernel.keep)
         gate = InterruptGate()
         _watch_interrupts(gate)
         with environment.read_descriptors(call.capture):

@@ -30,7 +30,6 @@ from mcp_notebook.kernel.fork.endless_wait import waits_for_ever
 from mcp_notebook.kernel.fork.raw_fork import (
     BlasThreads,
     fork_process,
-    fork_terminal,
     wait_for_malloc,
 )
 
@@ -336,7 +335,7 @@ def leave_kernel(connection: int, *, seconds: float, mask: Iterable[int]) -> Non
     if os.getppid() != kernel:
         os._exit(0)
     # The handlers of C libraries would wait for the kernel's threads.
-    os.fork, os.forkpty = fork_process, fork_terminal
+    os.fork = fork_process
     os._exit = partial(_exit_with_descendants, os.getpid(), os._exit)
     gc.freeze()  # garbage collection would write to all memory, and so copy it
     _renew_random_numbers()

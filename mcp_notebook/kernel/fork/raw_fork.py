@@ -44,31 +44,6 @@ def fork_process() -> int:
     return pid
 
 
-def fork_terminal() -> tuple[int, int]:
-    """Do what ``os.forkpty`` does, by which IPython runs ``!program`` and ``%%bash``.
-
-    Returns:
-        In the copy, 0 and a meaningless number; in this process, the copy's PID and a descriptor of
-        its terminal.
-
-    Raises:
-        OSError: The system has no memory, process or terminal for it.
-    """
-    ours, theirs = os.openpty()
-    try:
-        pid = fork_process()
-        if pid == 0:
-            os.close(ours)
-            os.login_tty(theirs)  # closes it
-            return 0, -1
-    except BaseException:
-        os.close(ours)
-        os.close(theirs)
-        raise
-    os.close(theirs)
-    return pid, ours
-
-
 def _run_fork(library: Any) -> int:
     """Do what ``os.fork`` does in C: the hook before, the fork, and one of the hooks after it.
 

@@ -14,7 +14,8 @@ import contextlib
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from mcp_notebook.kernel.calls.call import Call, CallState
+from mcp_notebook.kernel.calls.active_call import ActiveCall
+from mcp_notebook.kernel.calls.call import CallState
 from mcp_notebook.kernel.tools.context import LEVELS, LogMessage, Update
 from mcp_notebook.kernel.tools.open_questions import Elicitation, Withdrawal
 from mcp_notebook.wire import messages
@@ -64,7 +65,7 @@ class ProgressNotices:
         self._is_scheduled = False
         self._closed = False
         self._sent_at = -HEARTBEAT
-        self._call: Call | None = None
+        self._call: ActiveCall | None = None
         self.is_used = False
         """Whether the tool has reported anything."""
         self.last: messages.Progress | None = None
@@ -75,7 +76,7 @@ class ProgressNotices:
         """The progress that the tool has reported so far, if any."""
         return self._newest if self.is_used else None
 
-    def start(self, call: Call, describe: Callable[[Call], str]) -> None:
+    def start(self, call: ActiveCall, describe: Callable[[ActiveCall], str]) -> None:
         """Start sending the call's state whenever its tool reports nothing."""
         self._call = call
         self._loop.call_later(NOTICE_AFTER, self._send_state, describe)
@@ -116,7 +117,7 @@ class ProgressNotices:
             self._last_sent = update
             self._send_progress(update.done, update.total, update.message)
 
-    def _send_state(self, describe: Callable[[Call], str]) -> None:
+    def _send_state(self, describe: Callable[[ActiveCall], str]) -> None:
         """Send the call's state if it waits, or has been silent for a long time."""
         call = self._call
         if call is None:

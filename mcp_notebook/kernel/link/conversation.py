@@ -12,14 +12,14 @@ import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeAlias, get_args
+from typing import Any, Protocol, TypeAlias, get_args
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError, CannotElicit, FrameError
 from mcp_notebook.kernel.calls.active_call import ActiveCall
-from mcp_notebook.kernel.calls.call_log import CallLog, LoggedCall
+from mcp_notebook.kernel.calls.invoker import Invoker
 from mcp_notebook.kernel.link.call_notices import (
     LogNotices,
     ProgressNotices,
@@ -76,35 +76,6 @@ _FROM_BRIDGES = get_args(_FromBridge)
 """The messages that bridges send after the welcome."""
 
 
-class CallHandler(Protocol):
-    """Runs the calls of bridges; implemented by `Invoker`."""
-
-    log: CallLog
-    """Notifies of the end of calls."""
-
-    @property
-    def calls(self) -> Sequence[ActiveCall]:
-        """The calls that wait or run."""
-
-    def take(
-        self,
-        tool: str,
-        arguments: dict[str, Any],
-        reply: Callable[[Result], None],
-        client: Client,
-    ) -> Any:
-        """Return a new `Call`; once it is started, `reply` is called, on any thread."""
-
-    def start(self, call: Any) -> None:
-        """Start a new call, or let it wait for its turn."""
-
-    def cancel(self, call: Any, reason: str, by: str = ...) -> None:
-        """Stop a call, for this reason; `by` says who stops it, by default its client."""
-
-    def describe(self, call: Any) -> str:
-        """Describe what a call is doing, for people."""
-
-
 class NotebookPrompts(Protocol):
     """Shows questions in the notebook: `kernel.notebook.consent_prompts`."""
 
@@ -117,7 +88,7 @@ class NotebookPrompts(Protocol):
         """Close a question, if it is open."""
 
 
-class _Channels(NamedTuple):
+class _Channels(Struct, frozen=True, eq=False):
     """What a call sends to its client besides its result."""
 
     elicitations: Elicitations
@@ -129,14 +100,10 @@ class _Channels(NamedTuple):
     """None: its client did not ask for log messages."""
 
 
-class _OpenCall(Struct, frozen=True, eq=False):
-    """A call whose result was not sent yet; see `_Channels`."""
+class _OpenCall(_Channels, frozen=True, eq=False):
+    """A call whose result was not sent yet."""
 
     call: ActiveCall
-    elicitations: Elicitations
-    notices: ProgressNotices | None
-    shown: ProgressNotices | ShownProgress | None
-    logs: LogNotices | None
 
     @property
     def last_progress(self) -> messages.Progress | None:
@@ -180,7 +147,7 @@ class Conversation:
 
     def __init__(  # noqa: PLR0913 - one for each part that it uses
         self,
-        calls: CallHandler,
+        calls: Invoker,
         reader: ResourceReader,
         connection: FrameProtocol,
         changes: ToolChanges,
@@ -389,7 +356,7 @@ class Conversation:
         channels = self._open_channels(message)
         client = self._make_client(message, channels)
         call = self._calls.take(message.tool, message.arguments, reply, client)
-        self._open[message.id] = open_call = _OpenCall(call, *channels)
+        self._open[message.id] = open_call = _OpenCall(**structs.asdict(channels), call=call)
         if channels.notices is not None:
             channels.notices.start(call, self._calls.describe)
         self._calls.start(call)
@@ -526,7 +493,7 @@ class CallStops:
         send: Sends the bridge a message; on the endpoint's thread.
     """
 
-    def __init__(self, calls: CallHandler, send: Callable[[messages.CallStopped], None]) -> None:
+    def __init__(self, calls: Invoker, send: Callable[[messages.CallStopped], None]) -> None:
         self._calls = calls
         self._send = send
         self._loop = asyncio.get_running_loop()
@@ -540,7 +507,7 @@ class CallStops:
             self._send(messages.CallStopped(id=request.id))
             return
         self._open.append((request.id, call))
-        self._calls.log.subscribe(self)
+        self._calls.log.subscribe(self._look)
         self._calls.cancel(call, request.reason, request.by)
         self._answer()
 
@@ -548,7 +515,7 @@ class CallStops:
         """Drop all requests: the bridge has disconnected."""
         if self._open:
             self._open.clear()
-            self._calls.log.unsubscribe(self)
+            self._calls.log.unsubscribe(self._look)
 
     def _answer(self) -> None:
         """Answer the requests whose calls have ended."""
@@ -563,23 +530,12 @@ class CallStops:
                 )
             )
         if not self._open:
-            self._calls.log.unsubscribe(self)
+            self._calls.log.unsubscribe(self._look)
 
-    # -- called by the log -------------------------------------------------------------------------
-
-    def call_came(self, call: LoggedCall) -> None:
-        """Ignore new calls."""
-
-    def call_moved(self, call: LoggedCall) -> None:
-        """Ignore changes of calls."""
-
-    def call_ended(self, call: LoggedCall, result: Result) -> None:  # noqa: ARG002 - as observers
-        """Check whether an open request can be answered; on any thread."""
+    def _look(self) -> None:
+        """Check whether an open request can be answered; called by the log, on any thread."""
         with contextlib.suppress(RuntimeError):  # the loop is closed: the kernel ends
             self._loop.call_soon_threadsafe(self._answer)
-
-    def call_left(self, number: int) -> None:
-        """Ignore when the code of an answered call ends."""
 
 
 class ConsentQuestions:

@@ -24,7 +24,8 @@ from msgspec import Struct
 
 from mcp_notebook._version import __version__
 from mcp_notebook.errors import FrameError, LinkError, VersionMismatch
-from mcp_notebook.kernel.link.conversation import CallHandler, Conversation, NotebookPrompts
+from mcp_notebook.kernel.calls.invoker import Invoker
+from mcp_notebook.kernel.link.conversation import Conversation, NotebookPrompts
 from mcp_notebook.kernel.link.own_log import log_loop_failure
 from mcp_notebook.kernel.link.resource_reader import ResourceReader
 from mcp_notebook.kernel.link.side_panel_updates import NotebookView, Watchers
@@ -72,7 +73,7 @@ class Endpoint:
 
     def __init__(  # noqa: PLR0913 - one for each part that it uses
         self,
-        calls: CallHandler,
+        calls: Invoker,
         tools: Callable[[bool], messages.Tools],
         reader: ResourceReader,
         *,

@@ -8,6 +8,8 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from mcp_notebook.kernel.safe.replacement import replace_attribute
+
 logger = logging.getLogger(__name__)
 
 
@@ -26,18 +28,16 @@ class ShutdownHook:
         self._kernel = kernel
         self._before_shutdown = before_shutdown
         self._original: Callable[[bool], Any] | None = None
+        self._undo: Callable[[], None] = lambda: None
 
     def install(self) -> None:
         """Install the hook."""
         self._original = self._kernel.do_shutdown
-        self._kernel.do_shutdown = self._do_shutdown
+        self._undo = replace_attribute(self._kernel, "do_shutdown", self._do_shutdown)
 
     def remove(self) -> None:
         """Remove the hook; if it was wrapped by other code, it only passes calls on."""
-        if vars(self._kernel).get("do_shutdown") == self._do_shutdown:
-            del self._kernel.do_shutdown
-            if self._kernel.do_shutdown != self._original:  # it was replaced before us
-                self._kernel.do_shutdown = self._original
+        self._undo()
         self._before_shutdown = lambda _restart: None
 
     def _do_shutdown(self, restart: bool) -> Any:  # noqa: FBT001 - as ipykernel calls it

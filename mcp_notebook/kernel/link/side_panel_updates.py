@@ -1,7 +1,7 @@
 """Sends the notebook's state to side panels after each change, and handles their requests.
 
-Runs on the endpoint's thread; `Watchers.note_change` and the observer's methods may be called from
-any thread. Without a side panel, nothing is read or sent. A `NotebookView` provides the state.
+Runs on the endpoint's thread; `Watchers.note_change` may be called from any thread. Without a side
+panel, nothing is read or sent. A `NotebookView` provides the state.
 """
 
 import asyncio
@@ -13,9 +13,8 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 from msgspec import Struct, structs
 
-from mcp_notebook.content import Result
 from mcp_notebook.errors import LinkError, NoSuchQuestion
-from mcp_notebook.kernel.calls.call_log import CallLog, LoggedCall
+from mcp_notebook.kernel.calls.call_log import CallLog
 from mcp_notebook.kernel.safe.interrupter import Shield
 from mcp_notebook.kernel.tools.context import Update
 from mcp_notebook.wire import messages
@@ -91,8 +90,6 @@ class _Watcher(Struct, eq=False):
 class Watchers:
     """The connected side panels.
 
-    Observes the log of calls (`kernel.calls.call_log.CallLogObserver`).
-
     Args:
         view: Provides the state.
         read_progress: Returns the progress of open calls, by their numbers in the log.
@@ -130,7 +127,7 @@ class Watchers:
         """
         if not self._watchers:
             self._loop = asyncio.get_running_loop()
-            self._view.log.subscribe(self)
+            self._view.log.subscribe(self.note_change)
             if self._leaving is not None:
                 self._leaving.cancel()
                 self._leaving = None
@@ -145,7 +142,7 @@ class Watchers:
         it shows must not appear in the notebook in the meantime.
         """
         if self._watchers.pop(send, None) is not None and not self._watchers:
-            self._view.log.unsubscribe(self)
+            self._view.log.unsubscribe(self.note_change)
             self._loop = None
             self._leaving = asyncio.get_running_loop().call_later(RETURN_LIMIT, self._leave)
 
@@ -246,24 +243,6 @@ class Watchers:
                     logger.warning("the state could not be sent to a side panel: %s", error)
                 else:
                     watcher.told = parts
-
-    # -- observer of the log of calls --------------------------------------------------------------
-
-    def call_came(self, call: LoggedCall) -> None:  # noqa: ARG002 - as the log tells it
-        """Show a new call."""
-        self.note_change()
-
-    def call_moved(self, call: LoggedCall) -> None:  # noqa: ARG002
-        """Show a call's new state."""
-        self.note_change()
-
-    def call_ended(self, call: LoggedCall, result: Result) -> None:  # noqa: ARG002
-        """Show a call's outcome."""
-        self.note_change()
-
-    def call_left(self, number: int) -> None:  # noqa: ARG002
-        """Show that an answered call no longer runs."""
-        self.note_change()
 
 
 def _count_apart(tools: Sequence[messages.SeenTool] | None) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 The way of a value goes in one direction:
 
 1. `converter` makes the result of a call: what it printed and displayed (`outputs`), its value, and
-   the value's structured content (`structured`). Numbers, bools, None and short texts end here.
+   the value's structured content (`structured`).
 2. `values.RULES` is the table of what a value becomes; `value_renderer` applies the first rule that
    matches, and renders the items of lists and dicts with figures or tables in them one by one.
 3. A rule calls the reader of its kind: `displays` for MIME bundles, `library_values` for objects of

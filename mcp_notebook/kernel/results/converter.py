@@ -9,8 +9,7 @@ Whatever the value's own code raises, the client gets a sentence and the kernel 
 """
 
 import functools
-import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from mimetypes import guess_extension
@@ -22,7 +21,6 @@ from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceL
 from mcp_notebook.errors import InvalidResult, ResourceFailed
 from mcp_notebook.kernel.results.blocks import author_blocks
 from mcp_notebook.kernel.results.blocks.budget import Budget
-from mcp_notebook.kernel.results.blocks.encoded_text import holds_encoded
 from mcp_notebook.kernel.results.blocks.fit import fit_pieces
 from mcp_notebook.kernel.results.blocks.originals import (
     FileFormat,
@@ -31,7 +29,6 @@ from mcp_notebook.kernel.results.blocks.originals import (
     discard_original,
 )
 from mcp_notebook.kernel.results.blocks.piece import Piece
-from mcp_notebook.kernel.results.blocks.truncation import MAX_SHORT
 from mcp_notebook.kernel.results.displays import render_undrawn
 from mcp_notebook.kernel.results.files.returned_files import Files
 from mcp_notebook.kernel.results.files.shared_folders import SharedFolders
@@ -75,11 +72,9 @@ from mcp_notebook.kernel.safe.foreign_code import (
     guard,
 )
 from mcp_notebook.kernel.safe.text import (
-    clean_text,
     describe_error,
     describe_slow_value,
     get_type_name,
-    is_sendable,
 )
 from mcp_notebook.kernel.schemas.output.data_limit import convert_plain_data
 from mcp_notebook.kernel.schemas.output.output_schema import OutputSchema
@@ -142,26 +137,18 @@ class Converter:
         value: Any,
         include: Any = None,
         exclude: Any = None,
-        *,
-        figures_before: int = 0,
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Format a displayed value as ``display_formatter.format`` does for a cell.
 
-        Figures that are too large for memory are drawn smaller. One for which there may be no room
-        in the result is drawn when the result is made, as it is now. Tables, arrays and content
-        blocks become the same content as returned ones.
+        Figures that are too large for memory are drawn smaller. Tables, arrays and content blocks
+        become the same content as returned ones.
 
         Args:
             value: The displayed value.
             include: MIME types, as ``display_formatter.format`` takes them.
             exclude: The same.
-            figures_before: Figures that the call has displayed before.
         """
         if matplotlib_figures.can_draw(value):
-            late = figures_before >= self._budget.pictures - 1
-            restore = matplotlib_figures.take_snapshot(value) if late else None
-            if restore is not None:
-                return self._format_undrawn(value, restore)
             side = self._budget.picture_side
             return matplotlib_figures.draw_figure(value, self._context.format, side)
         data, metadata = self._context.format(value, include, exclude)
@@ -191,11 +178,6 @@ class Converter:
         for figure in figures:
             if problem or not matplotlib_figures.has_figure(value, figure):
                 yield self._format_undrawn(figure)
-
-    @staticmethod
-    def is_figure(value: Any) -> bool:
-        """Return whether a value is a matplotlib figure, or what stands for one."""
-        return matplotlib_figures.can_draw(value)
 
     @staticmethod
     def find_canvas_figure(value: Any) -> Any:
@@ -236,11 +218,6 @@ class Converter:
             KeyboardInterrupt: The user or the client stopped the call; nothing else is raised.
         """
         budget = self._limit_budget(max_chars)
-        is_plain = value is None or type(value) in PLAIN_TYPES
-        if is_plain and output is None and not has_page:
-            result = _make_plain_result(value, outputs, budget)
-            if result is not None:
-                return result
         if views is not None:
             budget = structs.replace(budget, keep=views.keep, note_table=views.note_table)
         with deadline(self._seconds):
@@ -300,6 +277,7 @@ class Converter:
         *,
         style: ErrorStyle = WHOLE_ERRORS,
         yielded: Sequence[Any] = (),
+        budget: Budget | None = None,
     ) -> Result:
         """Make the result of a call that raised.
 
@@ -308,11 +286,25 @@ class Converter:
             outputs: What it printed and displayed.
             style: As for `make_result`.
             yielded: What it had yielded before, which is shown too.
+            budget: The limits of the result; None: those of all results.
 
         Raises:
             KeyboardInterrupt: As `make_result`.
         """
-        return self._make_failure(error, outputs, self._budget, style, yielded)
+        budget = budget or self._budget
+
+        def describe() -> Result:
+            pieces = self._render_yielded(yielded, budget)
+            pieces.append(Piece(style.explain(error, self._code_name)))
+            return _assemble(pieces, outputs, budget, is_error=True)
+
+        with deadline(self._seconds):
+            return guard(
+                describe,
+                recover=lambda failure: _assemble(
+                    _explain(error, failure), outputs, budget, is_error=True
+                ),
+            )
 
     @staticmethod
     def is_async(value: Any) -> bool:
@@ -347,32 +339,9 @@ class Converter:
         # How much of structured content is sent is decided later.
         return MAX_COLLECTED if output is None else budget.chars
 
-    def _format_undrawn(
-        self, figure: Any, restore: Callable[[], Any] | None = None
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        piece = render_undrawn(figure, self._context.format, self._budget, restore)
+    def _format_undrawn(self, figure: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        piece = render_undrawn(figure, self._context.format, self._budget)
         return {"text/plain": piece.text}, {RENDERED: RenderedDisplay((piece,))}
-
-    def _make_failure(
-        self,
-        error: BaseException,
-        outputs: Outputs,
-        budget: Budget,
-        style: ErrorStyle,
-        yielded: Sequence[Any] = (),
-    ) -> Result:
-        def describe() -> Result:
-            pieces = self._render_yielded(yielded, budget)
-            pieces.append(Piece(style.explain(error, self._code_name)))
-            return _assemble(pieces, outputs, budget, is_error=True)
-
-        with deadline(self._seconds):
-            return guard(
-                describe,
-                recover=lambda failure: _assemble(
-                    _explain(error, failure), outputs, budget, is_error=True
-                ),
-            )
 
     def _render_yielded(self, items: Sequence[Any], budget: Budget) -> list[Piece]:
         """Render what a generator yielded before it failed."""
@@ -399,7 +368,9 @@ class Converter:
             recover=_Failure,
         )
         if isinstance(taken, _Failure):
-            return self._make_failure(taken.error, outputs, budget, style, yielded)
+            return self.make_failure(
+                taken.error, outputs, style=style, yielded=yielded, budget=budget
+            )
         value = taken.items
         structured: Any = guard(
             lambda: make_structured(value, output, budget.chars), recover=_Failure
@@ -407,7 +378,7 @@ class Converter:
         if isinstance(structured, _Failure):
             error = structured.error
             error = _hide_traceback(error) if style.detail == "full" else error
-            return self._make_failure(error, outputs, budget, style)
+            return self.make_failure(error, outputs, style=style, budget=budget)
 
         def render() -> Result:
             if isinstance(value, Result):
@@ -470,28 +441,6 @@ class Converter:
 
     def _render(self, value: Any, budget: Budget) -> list[Piece]:
         return ValueRenderer(self._context, budget).render_returned(value)
-
-
-def _make_plain_result(value: Any, outputs: Outputs, budget: Budget) -> Result | None:
-    """Make the result of a call that only returned a short text, a number, a bool or None.
-
-    No code of the value runs, so it needs no time limit and no rules. Returns None if there is more
-    to do: the text is long, or the call printed or displayed something.
-    """
-    if outputs() if callable(outputs) else outputs:
-        return None
-    if value is None:
-        return Result([Text(NOTHING)])
-    if type(value) is not str:
-        try:
-            text = json.dumps(value)
-        except ValueError:  # an integer of more digits than Python writes
-            return None
-    elif (
-        len(value) > MAX_SHORT or holds_encoded(value) or not is_sendable(text := clean_text(value))
-    ):
-        return None
-    return None if len(text) > min(budget.chars, MAX_SHORT) else Result([Text(text)])
 
 
 class _Failure(Struct, frozen=True):

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeAlias
 
-from msgspec import structs
-
 from mcp_notebook.content import Text
 from mcp_notebook.kernel.results.blocks.piece import (
     Piece,
@@ -20,7 +18,7 @@ from mcp_notebook.kernel.results.blocks.piece import (
     join_texts,
 )
 from mcp_notebook.kernel.results.displays import render_mime_bundle
-from mcp_notebook.kernel.results.value_renderer import Position, ValueRenderer
+from mcp_notebook.kernel.results.value_renderer import ValueRenderer
 from mcp_notebook.kernel.safe.foreign_code import guard
 from mcp_notebook.kernel.safe.tabular_data import find_free_name, list_records
 from mcp_notebook.kernel.safe.text import cut_text
@@ -33,7 +31,7 @@ MAX_WKT = 500
 """Characters of the WKT of a geometry that are shown."""
 MAX_LEARNED = 10_000
 """Maximum elements and characters of an estimator's learned attributes."""
-Render: TypeAlias = Callable[[ValueRenderer, Any, Position], list[Piece]]
+Render: TypeAlias = Callable[[ValueRenderer, Any, int], list[Piece]]
 
 
 def render_parts(list_parts: Callable[[Any], Iterable[Any]]) -> Render:
@@ -43,9 +41,9 @@ def render_parts(list_parts: Callable[[Any], Iterable[Any]]) -> Render:
         list_parts: Returns the parts of an object.
     """
 
-    def render(renderer: ValueRenderer, value: Any, position: Position) -> list[Piece]:
+    def render(renderer: ValueRenderer, value: Any, depth: int) -> list[Piece]:
         parts = guard(lambda value: list(list_parts(value)), value)
-        within = structs.replace(position, depth=position.depth + 1)
+        within = depth + 1
         pieces = [piece for part in parts for piece in renderer.render(part, within)]
         return join_texts(pieces)
 
@@ -137,10 +135,10 @@ def _describe_rows(name: str, number: int) -> str:
     return f"{name}, the first {MAX_READ:,}:" if number > MAX_READ else f"{name}:"
 
 
-def render_geometry(renderer: ValueRenderer, value: Any, position: Position) -> list[Piece]:
+def render_geometry(renderer: ValueRenderer, value: Any, depth: int) -> list[Piece]:
     """Render a geometry as WKT; outside collections also as a picture."""
     pieces = [guard(_write_geometry, value)]
-    if position.depth == 0:
+    if depth == 0:
         data, _ = guard(renderer.format, value)
         if picture := data.get("image/svg+xml"):
             pieces += render_mime_bundle({"image/svg+xml": picture}, renderer.budget)

@@ -17,10 +17,6 @@ RICH_METHODS = (
 )
 """The methods by which IPython asks an object to show itself."""
 _DISPLAYS_ITSELF = "_ipython_display_"
-_OF_TABLES = (
-    *(_DISPLAYS_ITSELF, "_repr_mimebundle_"),
-    *("_repr_png_", "_repr_jpeg_", "_repr_markdown_"),
-)
 _BUILT_IN = frozenset({str, int, float, bool, type(None), list, tuple, dict, set, frozenset, bytes})
 
 
@@ -35,18 +31,6 @@ def shows_itself(value: Any) -> bool:
 def displays_itself(value: Any) -> bool:
     """Return whether an object displays itself when formatted, and returns nothing."""
     return callable(getattr(type(value), _DISPLAYS_ITSELF, None))
-
-
-def may_show_picture_or_markdown(value: Any) -> bool:
-    """Return whether a table may have a method that shows it as something else.
-
-    IPython would look up each method on the object, for which pandas searches its columns. Looking
-    at the class and the instance's attributes is cheaper.
-    """
-    kind = type(value)
-    if kind.__module__.partition(".")[0] != "pandas":
-        return True
-    return any(hasattr(kind, name) or name in vars(value) for name in _OF_TABLES)
 
 
 def leave_out_generated_repr(value: Any, data: Mapping[str, Any]) -> Mapping[str, Any]:

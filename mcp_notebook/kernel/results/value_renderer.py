@@ -32,7 +32,6 @@ from mcp_notebook.kernel.results.self_shown import (
     RICH_METHODS,
     format_registered,
     has_registered_format,
-    may_show_picture_or_markdown,
 )
 from mcp_notebook.kernel.results.tables import table_text
 from mcp_notebook.kernel.results.tables.exports import describe_array
@@ -73,13 +72,6 @@ class Format(Protocol):
         """Return an object's representations by MIME type, and their metadata."""
 
 
-class Position(Struct, frozen=True):
-    """Where a value is within the value that a tool returned."""
-
-    depth: int = 0
-    """Number of collections around the value."""
-
-
 class Rule(Struct, frozen=True, kw_only=True):
     """One row of the table of values: which values become which content."""
 
@@ -87,8 +79,8 @@ class Rule(Struct, frozen=True, kw_only=True):
     """Which values, in Markdown."""
     content: str
     """The content that the client gets, in Markdown."""
-    render: Callable[["ValueRenderer", Any, Position], list[Piece] | None]
-    """Renders a value; None: a later row applies instead."""
+    render: Callable[["ValueRenderer", Any, int], list[Piece] | None]
+    """Renders a value within so many collections; None: a later row applies instead."""
     libraries: frozenset[str] = frozenset()
     """Top-level modules that must define one of the value's classes; empty for any value."""
     accepts: Callable[[Any], bool] = lambda _: True
@@ -212,7 +204,7 @@ class ValueRenderer:
         """Render what a tool returned."""
         if isinstance(value, str) and not is_sendable(value):
             return [Piece(Text("Done: the tool returned an empty text."))]
-        return self.render(value, Position())
+        return self.render(value, 0)
 
     def render_displayed(self, value: Any) -> list[Piece] | None:
         """Render a displayed value; None if its MIME bundle is as good."""
@@ -220,17 +212,22 @@ class ValueRenderer:
         def render_special() -> list[Piece] | None:
             rules = (rule for rule in self._context.rules if rule.replaces_display)
             is_special = next(match_rules(rules, value), None) is not None
-            return self.render(value, Position()) if is_special else None
+            return self.render(value, 0) if is_special else None
 
         return guard(render_special, recover=lambda _: None)  # the MIME bundle is shown instead
 
-    def render(self, value: Any, position: Position) -> list[Piece]:
-        """Render a value or an item by the first rule that applies."""
+    def render(self, value: Any, depth: int) -> list[Piece]:
+        """Render a value or an item by the first rule that applies.
+
+        Args:
+            value: The value.
+            depth: Number of collections around it.
+        """
         try:
             if type(value) in PLAIN_TYPES:  # no other rules apply to these
-                return self.render_plain(value, position)
+                return self.render_plain(value, depth)
             for rule in match_rules(self._context.rules, value):
-                pieces = rule.render(self, value, position)
+                pieces = rule.render(self, value, depth)
                 if pieces is not None:
                     return pieces
         except DeadlineExceeded as error:
@@ -239,20 +236,20 @@ class ValueRenderer:
 
     # -- blocks, plain values ----------------------------------------------------------------------
 
-    def render_nothing(self, _value: Any, _position: Position) -> list[Piece]:
+    def render_nothing(self, _value: Any, _depth: int) -> list[Piece]:
         """Render None."""
         return []
 
-    def render_block(self, block: Any, position: Position) -> list[Piece]:
+    def render_block(self, block: Any, depth: int) -> list[Piece]:
         """Render a content block that the author made, or a `Result` within another value."""
         if isinstance(block, Result):
             parts = author_blocks.list_parts(block.content)
-            return [piece for part in parts for piece in self.render(part, position)]
-        return author_blocks.copy_annotations(self._render_content(block, position), block)
+            return [piece for part in parts for piece in self.render(part, depth)]
+        return author_blocks.copy_annotations(self._render_content(block, depth), block)
 
-    def render_message(self, message: Message, position: Position) -> list[Piece]:
+    def render_message(self, message: Message, depth: int) -> list[Piece]:
         """Render the content of a prompt's message."""
-        pieces = self.render(message.content, position)
+        pieces = self.render(message.content, depth)
         return [
             structs.replace(piece, block=replace(piece.block, role=message.role))
             if piece.block.role is None
@@ -260,9 +257,9 @@ class ValueRenderer:
             for piece in pieces
         ]
 
-    def _render_content(self, block: ContentBlock, position: Position) -> list[Piece]:
+    def _render_content(self, block: ContentBlock, depth: int) -> list[Piece]:
         if isinstance(block, Text) and not isinstance(block.text, str):
-            return self.render(block.text, position)
+            return self.render(block.text, depth)
         if isinstance(block, (Image, Audio)) and is_path(block.data):
             return self._context.files.render(block.data, self.budget)
         if isinstance(block, Image) and not isinstance(block.data, (bytes, bytearray, memoryview)):
@@ -271,32 +268,32 @@ class ValueRenderer:
                 return self._draw_figures(figures)
         return author_blocks.check_block(block, self.budget)
 
-    def render_plain(self, value: Any, _position: Position) -> list[Piece]:
+    def render_plain(self, value: Any, _depth: int) -> list[Piece]:
         """Render a str, an int, a float or a bool."""
         if isinstance(value, str):
             return [make_text_piece(value)]
         return [render_json(value, self.budget)]
 
-    def render_path(self, value: Any, _position: Position) -> list[Piece]:
+    def render_path(self, value: Any, _depth: int) -> list[Piece]:
         """Render the file that a path leads to."""
         return self._context.files.render(value, self.budget)
 
     # -- images, figures, tables, plots ------------------------------------------------------------
 
-    def render_pil_image(self, value: Any, _position: Position) -> list[Piece]:
+    def render_pil_image(self, value: Any, _depth: int) -> list[Piece]:
         """Render a PIL image."""
         return author_blocks.render_image(
             lambda: images.encode_pil_image(value, self.budget), self.budget
         )
 
-    def render_bytes(self, value: Any, _position: Position) -> list[Piece]:
+    def render_bytes(self, value: Any, _depth: int) -> list[Piece]:
         """Render bytes as an image, or else as text."""
         data = bytes(value)
         if not images.is_image(data):
             return [_make_bytes_piece(data)]
         return author_blocks.render_encoded_image(data, self.budget)
 
-    def render_figures(self, value: Any, _position: Position) -> list[Piece] | None:
+    def render_figures(self, value: Any, _depth: int) -> list[Piece] | None:
         """Render the matplotlib figures that a value is, or stands for."""
         figures = find_figures(value)
         return None if figures is None else self._draw_figures(figures)
@@ -304,17 +301,17 @@ class ValueRenderer:
     def _draw_figures(self, figures: Iterable[Any]) -> list[Piece]:
         return [render_undrawn(figure, self.format, self.budget) for figure in figures]
 
-    def render_table(self, value: Any, _position: Position) -> list[Piece]:
+    def render_table(self, value: Any, _depth: int) -> list[Piece]:
         """Render a table of some library."""
         data = format_registered(self.format, value)
-        if data is None and may_show_picture_or_markdown(value):
+        if data is None:
             # Not all MIME types: the library would also build its HTML.
             data, _ = self.format(value, _RICH)
         if data:
             return render_mime_bundle(data, self.budget)
         return table_text.render_table(value, self.budget)
 
-    def render_plot(self, value: Any, _position: Position) -> list[Piece] | None:
+    def render_plot(self, value: Any, _depth: int) -> list[Piece] | None:
         """Render a plot of a library that draws in a browser."""
         if (data := format_registered(self.format, value)) is not None:
             return render_mime_bundle(data, self.budget)
@@ -325,7 +322,7 @@ class ValueRenderer:
 
     # -- collections -------------------------------------------------------------------------------
 
-    def render_mixed(self, value: Any, position: Position) -> list[Piece] | None:
+    def render_mixed(self, value: Any, depth: int) -> list[Piece] | None:
         """Render a list, tuple, mapping or record with rich items in it, item by item."""
         if type(value) not in _COLLECTIONS:
             if has_registered_format(self.format, value):
@@ -335,7 +332,7 @@ class ValueRenderer:
             value = value if fields is None else dict(fields)
         items = RichItems(
             value,
-            position.depth,
+            depth,
             is_rich=lambda item: (
                 is_rich(item, self._context.rules)
                 or has_registered_format(self.format, item)
@@ -345,7 +342,7 @@ class ValueRenderer:
         built_in = type(value) in _COLLECTIONS
         if not (items.are_present() if built_in else guard(lambda _: items.are_present(), value)):
             return None
-        within = structs.replace(position, depth=position.depth + 1)
+        within = depth + 1
         is_mapping = isinstance(value, Mapping)
         render_each = self._render_entries if is_mapping else self._render_items
         pieces = list(render_each(value, items, within))
@@ -356,7 +353,7 @@ class ValueRenderer:
             pieces.append(Piece(note, original, is_partial=True))
         return join_texts(pieces)
 
-    def _render_entries(self, value: Any, items: RichItems, within: Position) -> Iterable[Piece]:
+    def _render_entries(self, value: Any, items: RichItems, within: int) -> Iterable[Piece]:
         for key in islice(value, MAX_COLLECTED):
             item = value[key]
             name = f"{clean_text(str(key))}:"
@@ -366,7 +363,7 @@ class ValueRenderer:
             else:
                 yield self._make_item_piece(item, f"{name} ")
 
-    def _render_items(self, value: Any, items: RichItems, within: Position) -> Iterable[Piece]:
+    def _render_items(self, value: Any, items: RichItems, within: int) -> Iterable[Piece]:
         for item in value[:MAX_COLLECTED]:
             if items.include(item):
                 if is_path(item):
@@ -376,18 +373,18 @@ class ValueRenderer:
                 # Not `render`, since a list may contain itself.
                 yield self._make_item_piece(item)
 
-    def render_built_in(self, value: Any, _position: Position) -> list[Piece]:
+    def render_built_in(self, value: Any, _depth: int) -> list[Piece]:
         """Render a list of dicts as a table if that is shorter, other collections as JSON."""
         rows = table_text.render_dicts(value, self.budget)
         return rows or [render_json(value, self.budget)]
 
     # -- anything else -----------------------------------------------------------------------------
 
-    def render_array(self, value: Any, _position: Position) -> list[Piece]:
+    def render_array(self, value: Any, _depth: int) -> list[Piece]:
         """Render a numpy array."""
         return table_text.render_array(value, self.budget)
 
-    def render_array_like(self, value: Any, _position: Position) -> list[Piece] | None:
+    def render_array_like(self, value: Any, _depth: int) -> list[Piece] | None:
         """Render an array of another library: what its numbers are, and its own text."""
         numbers = guard(read_numbers, value, recover=lambda _error: None)
         if numbers is None:
@@ -401,7 +398,7 @@ class ValueRenderer:
         whole = count(numbers.size, "element")
         return [Piece(Text(f"{title}\n{text}"), original, is_partial=True, whole=whole)]
 
-    def render_jsonable(self, value: Any, _position: Position) -> list[Piece]:
+    def render_jsonable(self, value: Any, _depth: int) -> list[Piece]:
         """Render a value with a JSON form, unless a formatter is registered for its type."""
         is_registered = has_registered_format(self.format, value)
         data = format_registered(self.format, value) if is_registered else None

@@ -23,7 +23,6 @@ from mcp_notebook.kernel.results.tables import table_text
 from mcp_notebook.kernel.results.tables.frame import CELLS
 from mcp_notebook.kernel.results.value_renderer import (
     PLAIN_TYPES,
-    Position,
     Rule,
     ValueRenderer,
     find_figures,
@@ -37,9 +36,7 @@ from mcp_notebook.kernel.safe.text import is_written, list_notes, safe_repr, str
 from mcp_notebook.kernel.safe.to_json import is_jsonable
 
 
-def _render_self_shown(
-    renderer: ValueRenderer, value: Any, _position: Position
-) -> list[Piece] | None:
+def _render_self_shown(renderer: ValueRenderer, value: Any, _depth: int) -> list[Piece] | None:
     """Render data by its own display methods; None if they show nothing, nor does its repr."""
     data, _ = guard(renderer.format, value)
     if not data.keys() - {"text/plain"}:
@@ -49,7 +46,7 @@ def _render_self_shown(
     return render_mime_bundle(leave_out_generated_repr(value, data), renderer.budget)
 
 
-def _render_styler(renderer: ValueRenderer, value: Any, _position: Position) -> list[Piece] | None:
+def _render_styler(renderer: ValueRenderer, value: Any, _depth: int) -> list[Piece] | None:
     """Render a long Styler as its data; None for a short one, which shows itself."""
     if value.data.size <= CELLS * renderer.budget.table_rows:
         return None
@@ -62,7 +59,7 @@ def _render_styler(renderer: ValueRenderer, value: Any, _position: Position) -> 
     return table_text.render_table(shown, renderer.budget)
 
 
-def _render_object(renderer: ValueRenderer, value: Any, _position: Position) -> list[Piece]:
+def _render_object(renderer: ValueRenderer, value: Any, _depth: int) -> list[Piece]:
     """Render any object, as IPython represents it."""
     if isinstance(value, BaseException) and list_notes(value):
         return [Piece(Text(safe_repr(value, renderer.budget.chars)))]

@@ -16,6 +16,7 @@ Face, for all rooms of `kernel`:
 - `moments`: times and durations with nanoseconds
 - `magic_numbers`: the formats of encoded images and audio
 - `interrupter`: raises an exception in the foreign code that another thread runs
+- `replacement`: replaces an attribute of an object of others, and puts it back
 
 Threads: everything runs on the thread of the call, except `interrupter`, which is called from other
 threads. The only state is the current deadline, and the interrupters of each thread.

@@ -259,17 +259,11 @@ def _check_no_arguments(owner: type) -> None:
         return  # not written in Python: the call will show whether it needs arguments
     try:
         signature.bind()
-    except TypeError:
-        needed = [
-            item.name
-            for item in signature.parameters.values()
-            if item.default is item.empty
-            and item.kind not in (item.VAR_POSITIONAL, item.VAR_KEYWORD)
-        ]
+    except TypeError as error:
         variable = name.lower()
         raise DefinitionError(
-            f"`{name}` needs arguments ({', '.join(needed)}), but `@mcp_tools` creates the "
-            "object without any: remove the decorator, create the object, "
+            f"`{name}` needs arguments ({error}), but `@mcp_tools` creates the object without any: "
+            "remove the decorator, create the object, "
             f"`{variable} = {name}(...)`, and write `%mcp_tool {variable}`."
         ) from None
 

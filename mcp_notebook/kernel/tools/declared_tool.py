@@ -431,11 +431,15 @@ def merge_mark(options: ToolOptions, function: Any) -> ToolOptions:
 
 def read_own_mark(value: Any) -> ToolOptions | None:
     """Return the options that ``@mcp_tool`` left on this object itself, without loading a proxy."""
+    options = _read_own(value, MARK)
+    return options if type(options) in _OPTIONS else None
+
+
+def _read_own(value: Any, name: str) -> Any:
     try:
-        options = vars(value).get(MARK)
+        return vars(value).get(name)
     except Exception:  # noqa: BLE001 - a proxy that is not bound may raise anything
         return None
-    return options if type(options) in _OPTIONS else None
 
 
 def mark_skill(value: Any, skill: DeclaredTool) -> None:
@@ -446,10 +450,7 @@ def mark_skill(value: Any, skill: DeclaredTool) -> None:
 
 def read_skill_mark(value: Any) -> DeclaredTool | None:
     """Return the skill that ``@mcp_skill`` stored on this object itself, if any."""
-    try:
-        skill = vars(value).get(SKILL)
-    except Exception:  # noqa: BLE001 - as `read_own_mark`
-        return None
+    skill = _read_own(value, SKILL)
     return skill if isinstance(skill, DeclaredTool) else None
 
 

@@ -8,7 +8,7 @@ import json
 import math
 import numbers
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct, structs
 from pydantic_core import from_json, to_jsonable_python
@@ -21,6 +21,12 @@ from mcp_notebook.kernel.schemas.validation_messages import format_value, shorte
 from mcp_notebook.kernel.tools.icons import read_icons
 from mcp_notebook.kernel.tools.options import ToolOptions
 from mcp_notebook.wire import messages
+
+if TYPE_CHECKING:
+    from mcp_notebook.kernel.schemas.by_hand.author_schema import AuthorSchema
+    from mcp_notebook.kernel.schemas.parameters.signature_to_schema import FunctionSchema
+
+    ArgumentSchema: TypeAlias = FunctionSchema | AuthorSchema
 
 MAX_EXAMPLES = 4_000
 """Maximum characters of a tool's examples as JSON: each client reads them in each list of tools."""
@@ -38,17 +44,6 @@ _DEPTH_OF_META = 20
 accept about 200 levels."""
 
 
-class ArgumentSchema(Protocol):
-    """The common part of `FunctionSchema` and `AuthorSchema` that metadata needs."""
-
-    @property
-    def description(self) -> str:
-        """The text of the docstring."""
-
-    def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Check arguments."""
-
-
 class Metadata(Struct, frozen=True, kw_only=True):
     """Fields of `messages.ToolInfo` of the same names."""
 
@@ -60,7 +55,7 @@ class Metadata(Struct, frozen=True, kw_only=True):
     examples: list[dict[str, Any]]
 
 
-def make_metadata(options: ToolOptions, name: str, schema: ArgumentSchema) -> Metadata:
+def make_metadata(options: ToolOptions, name: str, schema: "ArgumentSchema") -> Metadata:
     """Return the metadata of a tool that clients get besides its schemas.
 
     Args:
@@ -160,16 +155,8 @@ _HINTS = {
 
 def _read_hints(options: ToolOptions, name: str) -> dict[str, bool]:
     """Return the hints that are set, under MCP's names; clients assume the worst of the rest."""
-    hints = {}
-    for option, hint in _HINTS.items():
-        value = getattr(options, option)
-        if value is None:
-            continue
-        if not isinstance(value, bool):
-            raise DefinitionError(
-                f"`{name}`: `{option}` must be True or False, not {format_value(value)}."
-            )
-        hints[hint] = value
+    values = {hint: getattr(options, option) for option, hint in _HINTS.items()}
+    hints = {hint: value for hint, value in values.items() if value is not None}
     if options.read_only and options.destructive:
         raise DefinitionError(
             f"`{name}` cannot be both `read_only` and `destructive`: a tool that "
@@ -181,7 +168,7 @@ def _read_hints(options: ToolOptions, name: str) -> dict[str, bool]:
 # -- examples --------------------------------------------------------------------------------------
 
 
-def _check_examples(examples: Any, schema: ArgumentSchema, name: str) -> list[str]:
+def _check_examples(examples: Any, schema: "ArgumentSchema", name: str) -> list[str]:
     """Return the examples as JSON: calls that the tool's own validator accepts."""
     calls = [examples] if isinstance(examples, Mapping) else examples
     if isinstance(calls, str) or not isinstance(calls, Sequence):
@@ -201,7 +188,7 @@ def _check_examples(examples: Any, schema: ArgumentSchema, name: str) -> list[st
     return texts
 
 
-def _check_example(example: Any, number: int, schema: ArgumentSchema, name: str) -> str:
+def _check_example(example: Any, number: int, schema: "ArgumentSchema", name: str) -> str:
     what = f"`{name}`: its example {number}"
     if not isinstance(example, Mapping) or not all(isinstance(key, str) for key in example):
         raise DefinitionError(

@@ -4,7 +4,6 @@ Runs in the user's kernel, at definition. Pure. The same options are keywords of
 flags on the line of ``%%mcp_tool``.
 """
 
-import math
 import os
 import re
 import threading
@@ -16,9 +15,10 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypedDict, get_a
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.safe.libraries import is_instance
+from mcp_notebook.kernel.schemas.validation_messages import format_value
 from mcp_notebook.kernel.tools.own_views import Page, is_own, is_page, read_hosts
 from mcp_notebook.settings.settings import ErrorDetail
-from mcp_notebook.text.wording import spell_ascii, suggest
+from mcp_notebook.text.wording import spell_ascii
 from mcp_notebook.wire import messages
 
 RunMode: TypeAlias = Literal["main", "thread", "fork"]
@@ -41,6 +41,14 @@ class DaskClient(Protocol):
 
 
 _EXAMPLE = "for instance `pool.submit(work, x).result()`"
+_CHOICES: Mapping[str, Sequence[Any]] = {
+    **dict.fromkeys(("read_only", "destructive", "idempotent", "open_world"), (None, True, False)),
+    **dict.fromkeys(("confirm", "flatten"), (True, False)),
+    "task": (True, False, "only"),
+    "run": get_args(RunMode),
+    "errors": (None, *get_args(ErrorDetail)),
+}
+"""What options can be of which there are few values; None: the author did not set it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,14 +243,13 @@ OPTION_TYPES: Mapping[messages.Kind, type[ToolOptions]] = {
 }
 
 
-class PromptKeywords(TypedDict, total=False):
-    """`PROMPT_OPTIONS` as keyword arguments, for signatures with ``Unpack``."""
+class _SharedKeywords(TypedDict, total=False):
+    """The options that tools, prompts and resources have."""
 
     name: str | None
     title: str | None
     description: str | None
     icons: Sequence[Any]
-    complete: Mapping[str, Any]
     requires: Sequence[str]
     priority: float
     tags: Sequence[str]
@@ -252,6 +259,12 @@ class PromptKeywords(TypedDict, total=False):
     timeout: float | str | None
     max_concurrency: int | None
     errors: ErrorDetail | None
+
+
+class PromptKeywords(_SharedKeywords, total=False):
+    """`PROMPT_OPTIONS` as keyword arguments, for signatures with ``Unpack``."""
+
+    complete: Mapping[str, Any]
 
 
 class ResourceKeywords(PromptKeywords, total=False):
@@ -260,36 +273,23 @@ class ResourceKeywords(PromptKeywords, total=False):
     mime_type: str | None
 
 
-class ToolKeywords(TypedDict, total=False):
+class ToolKeywords(_SharedKeywords, total=False):
     """The fields of `ToolOptions` as keyword arguments, for signatures with ``Unpack``."""
 
-    name: str | None
-    title: str | None
-    description: str | None
-    icons: Sequence[Any]
     read_only: bool | None
     destructive: bool | None
     idempotent: bool | None
     open_world: bool | None
     confirm: bool
-    requires: Sequence[str]
     examples: Sequence[Mapping[str, Any]] | Mapping[str, Any]
-    priority: float
     related: Sequence[str]
-    tags: Sequence[str]
-    meta: Mapping[str, Any] | None
     cache: float | str | None
     input_schema: Mapping[str, Any] | None
     output_schema: bool | Mapping[str, Any]
     flatten: bool
     ui: bool | Page | None
     allow: Sequence[str]
-    run: RunMode
-    executor: "Executor | DaskClient | None"
-    timeout: float | str | None
     task: bool | Literal["only"]
-    max_concurrency: int | None
-    errors: ErrorDetail | None
 
 
 def check_options(options: ToolOptions, name: str) -> None:
@@ -302,7 +302,8 @@ def check_options(options: ToolOptions, name: str) -> None:
     Raises:
         DefinitionError: An option is invalid, or two exclude each other.
     """
-    _check_words(options, name)
+    _check_choices(options, name)
+    _check_page(options, name)
     _check_requires(options, name)
     if options.run == "fork":
         _check_fork(options, name)
@@ -313,13 +314,6 @@ def check_options(options: ToolOptions, name: str) -> None:
         raise DefinitionError(
             f"`{name}`: `max_concurrency` must be a whole number, at least 1, not {most!r}."
         )
-    for option in ("confirm", "flatten"):
-        if not isinstance(value := getattr(options, option), bool):
-            raise DefinitionError(f"`{name}`: `{option}` must be True or False, not {value!r}.")
-    if not (isinstance(options.task, bool) or options.task == "only"):
-        raise DefinitionError(
-            f"`{name}`: `task` must be True, False or 'only', not {options.task!r}."
-        )
     if options.executor is not None and not _runs_calls(options.executor):
         raise DefinitionError(
             f"`{name}`: `executor` must be a concurrent.futures.Executor (such as a "
@@ -329,11 +323,19 @@ def check_options(options: ToolOptions, name: str) -> None:
         )
 
 
-def _check_words(options: ToolOptions, name: str) -> None:
-    if options.run not in (*get_args(RunMode),):
+def _check_choices(options: ToolOptions, name: str) -> None:
+    for option, choices in _CHOICES.items():
+        value = getattr(options, option)
+        if value in choices if isinstance(value, str) else any(value is each for each in choices):
+            continue
+        *others, last = [repr(choice) for choice in choices if choice is not None]
         raise DefinitionError(
-            f"`{name}`: `run` must be 'main', 'thread' or 'fork', not {options.run!r}."
+            f"`{name}`: `{option}` must be {', '.join(others)} or {last}, not "
+            f"{format_value(value)}."
         )
+
+
+def _check_page(options: ToolOptions, name: str) -> None:
     if not (options.ui is None or isinstance(options.ui, bool) or is_page(options.ui)):
         raise DefinitionError(
             f"`{name}`: `ui` must be True, False, an HTML file or the name of a `%%mcp_view` "
@@ -343,13 +345,6 @@ def _check_words(options: ToolOptions, name: str) -> None:
         raise DefinitionError(
             f"`{name}`: `allow` is for a page of your own: name it with `ui` (`--ui view.html`), "
             "or remove `allow`."
-        )
-    details = get_args(ErrorDetail)
-    if options.errors is not None and options.errors not in (*details,):
-        close = suggest(options.errors, details) if isinstance(options.errors, str) else None
-        hint = f"; did you mean {close!r}?" if close else "."
-        raise DefinitionError(
-            f"`{name}`: `errors` must be 'full', 'short' or 'masked', not {options.errors!r}{hint}"
         )
 
 
@@ -362,14 +357,11 @@ def _check_requires(options: ToolOptions, name: str) -> None:
         )
     for word in words:
         if not isinstance(word, str) or not (word in messages.CAPABILITIES or "/" in word):
-            close = suggest(word, messages.CAPABILITIES) if isinstance(word, str) else None
-            hint = (
-                f"did you mean {close!r}?"
-                if close
-                else f"it can be {', '.join(map(repr, messages.CAPABILITIES))} or the identifier "
-                "of an extension, such as 'io.modelcontextprotocol/ui'."
+            raise DefinitionError(
+                f"`{name}`: `requires` has {word!r}; it can be "
+                f"{', '.join(map(repr, messages.CAPABILITIES))} or the identifier of an extension, "
+                "such as 'io.modelcontextprotocol/ui'."
             )
-            raise DefinitionError(f"`{name}`: `requires` has {word!r}; {hint}")
     if "elicitation" in words and (options.run == "fork" or options.executor is not None):
         place = "`run='fork'`" if options.executor is None else "`executor`"
         raise DefinitionError(
@@ -403,15 +395,7 @@ def _check_fork(options: ToolOptions, name: str) -> None:
 def _check_cache(options: ToolOptions, name: str) -> None:
     if options.cache is None or options.cache == EPHEMERAL:
         return
-    try:
-        time = 0.0 if isinstance(options.cache, bool) else parse_duration(options.cache)
-    except (TypeError, ValueError, OverflowError):
-        time = 0.0
-    if not 0 < time < math.inf:
-        raise DefinitionError(
-            f"`{name}`: `cache` must be a time above 0 (seconds, or a string like '60s' or "
-            f"'5min'), or {EPHEMERAL!r}, not {options.cache!r}."
-        )
+    _check_duration(options.cache, "cache", name)
     if options.read_only is not True:
         raise DefinitionError(
             f"`{name}`: `cache` is only for tools that change nothing, so that a call can be "
@@ -479,7 +463,9 @@ def parse_duration(duration: float | str) -> float:
 
 def _check_duration(duration: float | str | None, option: str, name: str) -> None:
     try:
-        usable = duration is None or 0 < parse_duration(duration) <= threading.TIMEOUT_MAX
+        usable = duration is None or (
+            not isinstance(duration, bool) and 0 < parse_duration(duration) <= threading.TIMEOUT_MAX
+        )
     except (TypeError, ValueError, OverflowError):
         usable = False
     if not usable:

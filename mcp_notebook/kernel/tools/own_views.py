@@ -106,7 +106,13 @@ class OwnViews:
         if _names_file(page):
             self._check_file(page, tool)
         elif page not in self.views:
-            raise DefinitionError(f"`{tool}`: there is no view {page!r}. {self._suggest(page)}")
+            meant = suggest(page, [*self.views, *self._list_files()])
+            raise DefinitionError(
+                f"`{tool}`: there is no view {page!r}. Did you mean {meant!r}?"
+                if meant
+                else f"`{tool}`: there is no view {page!r}. Run the cell that begins with "
+                f"`%%mcp_view {page}` first; a file's name ends with `.html`."
+            )
 
     def list_hosts(self, page: Any, allow: Sequence[str]) -> tuple[str, ...]:
         """Return the origins that a tool's page may load from.
@@ -154,8 +160,7 @@ class OwnViews:
         try:
             self._read_file(self._folder / page, os.fspath(page), 1)
         except CallError as error:
-            names = sorted(path.name for path in self._folder.glob("*.htm*"))
-            meant = suggest(os.fspath(page), names)
+            meant = suggest(os.fspath(page), self._list_files())
             hint = f" Did you mean {meant!r}?" if meant else _RELATIVE
             raise DefinitionError(f"`{tool}`: its view cannot be shown. {error}{hint}") from None
 
@@ -170,15 +175,8 @@ class OwnViews:
         except UnicodeDecodeError:
             raise _fail(tool, f"the file {name} is not UTF-8 text. Save it as UTF-8.") from None
 
-    def _suggest(self, name: str) -> str:
-        files = [path.name for path in self._folder.glob("*.htm*")]
-        meant = suggest(name, [*self.views, *files])
-        if meant:
-            return f"Did you mean {meant!r}?"
-        return (
-            f"Run the cell that begins with `%%mcp_view {name}` first; a file's name ends with "
-            "`.html`."
-        )
+    def _list_files(self) -> list[str]:
+        return sorted(path.name for path in self._folder.glob("*.htm*"))
 
 
 def is_own(page: Any) -> bool:

@@ -52,20 +52,10 @@ class Drop(Struct, frozen=True):
     """What the user can do, as a sentence."""
     new_tools: Sequence[DeclaredTool] = ()
     """Tools added by the same change, which may be the dropped ones under new names."""
-    cell: str | None = None
-    """The cell that was run; the reason replaces those of its earlier runs."""
-
-
-class _Entry(Struct, frozen=True):
-    dropped: DroppedTool
-    cell: str | None
-    """The cell that declared the tool."""
 
 
 class DroppedTools:
     """Explains the tools dropped in the last minutes; `ToolRegistry` writes under its lock.
-
-    If a tool's successor is dropped, or its cell runs again, the tool gets the latest reason.
 
     Args:
         clock: Returns the time in seconds since the epoch.
@@ -73,11 +63,11 @@ class DroppedTools:
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
-        self._entries: Mapping[str, _Entry] = {}
+        self._dropped: Mapping[str, DroppedTool] = {}
 
     def read(self) -> dict[str, DroppedTool]:
         """Return the dropped tools, by name."""
-        return {name: entry.dropped for name, entry in _select_recent(self._entries).items()}
+        return {name: dropped for name, dropped in self._dropped.items() if is_recent(dropped.at)}
 
     def update(self, drops: Iterable[Drop], tools: Mapping[str, DeclaredTool]) -> None:
         """Add dropped tools, and forget those whose names are in use again.
@@ -86,22 +76,10 @@ class DroppedTools:
             drops: The dropped tools.
             tools: The present tools.
         """
-        entries = dict(_select_recent(self._entries))
+        known = self.read()
         for drop in drops:
-            for name, entry in entries.items():
-                if entry.cell is not None and entry.cell == drop.cell:
-                    changes = structs.replace(
-                        entry.dropped, reason=drop.reason, next_step=drop.next_step
-                    )
-                    entries[name] = structs.replace(entry, dropped=changes)
-            new = {tool.name: _Entry(self._make(tool, drop), tool.cell) for tool in drop.tools}
-            for name, entry in entries.items():
-                successor = new.get(entry.dropped.new_name or "")
-                if successor is not None:
-                    dropped = structs.replace(successor.dropped, at=entry.dropped.at)
-                    entries[name] = structs.replace(entry, dropped=dropped)
-            entries |= new
-        self._entries = {name: entry for name, entry in entries.items() if name not in tools}
+            known |= {tool.name: self._make(tool, drop) for tool in drop.tools}
+        self._dropped = {name: dropped for name, dropped in known.items() if name not in tools}
 
     def _make(self, tool: DeclaredTool, drop: Drop) -> DroppedTool:
         same = [
@@ -113,10 +91,6 @@ class DroppedTools:
         ]
         new_name = same[0] if len(same) == 1 else None
         return DroppedTool(drop.reason, self._clock(), drop.next_step, new_name)
-
-
-def _select_recent(entries: Mapping[str, _Entry]) -> dict[str, _Entry]:
-    return {name: entry for name, entry in entries.items() if is_recent(entry.dropped.at)}
 
 
 class ToolRegistry:
@@ -318,7 +292,7 @@ class ToolRegistry:
         new_tools = [tool for tool in self.tools if tool.name in new_names]
         self._change(
             lambda now: {name: tool for name, tool in now.items() if tool not in others},
-            [Drop(others, reason, new_tools=new_tools, cell=cell)],
+            [Drop(others, reason, new_tools=new_tools)],
         )
         return tuple(others)
 

@@ -94,9 +94,9 @@ async def test_a_kernel_with_a_call_is_kept_and_who_has_no_room_is_told(folder, 
             await here.call("three")
         assert caught.value.details == (
             "The notebook 'three' could not be run, so nothing was called: its kernel needs about "
-            "200 MB of memory, and 0 MB is free. Free some, or call again later: other notebooks "
-            "have calls, were used in the last 30 seconds, or have results that clients still "
-            "fetch."
+            "200 MB of memory, and 0 bytes is free. Free some, or call again later: other "
+            "notebooks have calls, were used in the last 30 seconds, or have results that clients "
+            "still fetch."
         )
         waits[0].unlink()
         await here.until(lambda: sum(link.open_calls for link in here.links.open_links) == 1)
@@ -199,7 +199,7 @@ async def test_no_kernel_is_stopped_if_that_would_not_make_enough_room(folder, h
     async with served_folder(folder, home, make_notebook=UNSPARED) as here:
         pids = [await _call(here, name) for name in ("one", "two")]
         monkeypatch.setattr(served_notebook, "measure_kernel", lambda _pid: LEAST_MEMORY // 3)
-        with pytest.raises(NotStarted, match=r"0 MB is free\. Free some, and call again\.$"):
+        with pytest.raises(NotStarted, match=r"0 bytes is free\. Free some, and call again\.$"):
             await here.call("three")
         assert [await here.call(name) for name in ("one", "two")] == pids
 

@@ -29,6 +29,7 @@ def _read(*sources):
         ([f"\n  %%mcp_tool --name sum\n  {DEF}"], {"sum": F}),
         (["%%mcp_tool\nimport os\n%time\nx = !ls\nos?\ndef f():\n    %time 1"], {"f": []}),
         (["%%mcp_tool\nfrom os import getcwd\ndef f(ctx: Context, año, é, n): ..."], {"f": ["n"]}),
+        (["%%mcp_tool\ndef f(a: A[int, Hidden], b: 'Context|None', c=1): ..."], {"f": ["c"]}),
         (["%%mcp_tool\ndef broken(:"], {}),
         (["%%mcp_tool\ndef f(): ...\ng = lambda x: x"], {"f": []}),
         ([f"@mcp_tool({'-' * 3_000}1)\ndef f(): ...", "@mcp_tool\ndef g(): ..."], {"g": []}),
@@ -44,6 +45,7 @@ def _read(*sources):
         (["from m import h as i, j\ng = 1", "x = 1\n%mcp_tool i, g no"], {"i": []}),
         (["%mcp_tool statistics.mean model.predict"], {"mean": [], "predict": []}),
         (["def f(a): ...", "%mcp_tool f --name g --errors short"], {"g": ["a"]}),
+        ([DEF + '\nx = f"""\n%mcp_tool f\n""" + """\n%mcp_tool f\n"""'], {}),
         # decorators
         (["@mcp_tool\nasync def f(a): ..."], {"f": ["a"]}),
         (["@mcp_notebook.mcp_tool(name='g')\n@cache\ndef h(): ..."], {"g": []}),

@@ -379,26 +379,10 @@ def test_a_tool_that_was_dropped_before_the_bridge_came_is_explained_for_some_mi
         catalog.find("stock.top")
 
 
-def test_a_tool_in_whose_place_another_of_its_kind_came_was_renamed():
-    catalog = Catalog()
-    catalog.set_kernel("1", notebook="sales", tools=tools("top", "low", description="Best."))
-    catalog.set_kernel("1", notebook="sales", tools=tools("best", "low", description="Best."))
-    assert re.search(f"It was renamed {AT} Call 'best' instead", gone(catalog, "top"))
-
-
-@pytest.mark.parametrize(
-    "new",
-    [
-        tools("best", "better", description="Best."),
-        tools("best", description="Another."),
-        [messages.ToolInfo(name="best", description="Best.", input_schema={"type": "object"})],
-    ],
-    ids=["two came", "another description", "other parameters"],
-)
-def test_a_tool_that_went_when_others_came_was_not_renamed(new):
+def test_a_tool_that_went_when_another_came_was_not_declared():
     catalog = Catalog()
     catalog.set_kernel("1", notebook="sales", tools=tools("top", description="Best."))
-    catalog.set_kernel("1", notebook="sales", tools=new)
+    catalog.set_kernel("1", notebook="sales", tools=tools("best", description="Best."))
     assert "none of them declared it" in gone(catalog, "top")
 
 

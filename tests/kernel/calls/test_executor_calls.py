@@ -8,10 +8,10 @@ import pytest
 from mcp_notebook.errors import Cancelled, ToolError
 from mcp_notebook.kernel.calls.active_call import ActiveCall, StopRequest
 from mcp_notebook.kernel.calls.call import CallState
-from mcp_notebook.kernel.calls.execution import CallElsewhere
+from mcp_notebook.kernel.calls.executor_call import run_in_executor
 from mcp_notebook.kernel.calls.outcome import CallConverter
 from mcp_notebook.kernel.calls.stopping import Stopper
-from mcp_notebook.kernel.executors.executor_call import EngineFinder, run_in_executor
+from mcp_notebook.kernel.executors.engine_finder import EngineFinder
 
 LIMIT = 30
 UNWANTED = StopRequest(CallState.CANCELLED, Cancelled("No longer wanted."))
@@ -101,7 +101,7 @@ def limited(queue, converter):
 
 def run(call, executor, stopper, function=double, **arguments):
     engine = EngineFinder().find(executor)
-    return run_in_executor(CallElsewhere(call, stopper), function, engine, arguments)
+    return run_in_executor(call, stopper, function, engine, arguments)
 
 
 def test_the_value_of_the_worker_is_returned(call, stopper):

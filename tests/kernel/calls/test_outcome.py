@@ -59,7 +59,7 @@ def test_awaitables_and_async_generators_are_awaited_and_nothing_else(outcomes):
         yield 1
 
     coroutine = outcomes.await_value(ActiveCall("a", reply=lambda _: None), 1)
-    assert outcomes.is_async(coroutine)
+    assert outcomes.values.is_async(coroutine)
     coroutine.close()
-    assert outcomes.is_async(generator())
-    assert not outcomes.is_async([Text("a")])
+    assert outcomes.values.is_async(generator())
+    assert not outcomes.values.is_async([Text("a")])

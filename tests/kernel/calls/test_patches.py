@@ -26,7 +26,7 @@ def current():
 
 @pytest.fixture
 def patches(current):
-    return FunctionPatches(current)
+    return FunctionPatches(current.get)
 
 
 def call_in(current, function, *arguments):

@@ -8,8 +8,8 @@ import pytest
 
 from mcp_notebook.kernel.executors import dask_engine
 from mcp_notebook.kernel.executors.dask_engine import DaskEngine
+from mcp_notebook.kernel.executors.engine_finder import EngineFinder
 from mcp_notebook.kernel.executors.engines import Engine
-from mcp_notebook.kernel.executors.executor_call import EngineFinder
 
 
 def test_an_executor_of_python_has_the_common_engine():

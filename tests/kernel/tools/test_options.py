@@ -30,11 +30,10 @@ from mcp_notebook.kernel.tools.options import (
         ({"max_concurrency": "2"}, "not '2'"),
         ({"max_concurrency": 1.5}, "not 1.5"),
         ({"max_concurrency": True}, "not True"),
-        ({"errors": "mask"}, "or 'masked', not 'mask'; did you mean 'masked'?"),
+        ({"errors": "mask"}, "or 'masked', not 'mask'."),
         ({"errors": []}, "`errors` must be 'full', 'short' or 'masked', not []."),
         ({"executor": 3}, "concurrent.futures.Executor"),
         ({"confirm": "yes"}, "`confirm` must be True or False, not 'yes'"),
-        ({"requires": ["elicitaton"]}, "has 'elicitaton'; did you mean 'elicitation'?"),
         ({"requires": ["forms"]}, "has 'forms'; it can be 'elicitation', 'roots', 'sampling' or"),
         ({"requires": [3]}, "has 3; it can be"),
         ({"requires": "elicitation"}, "must be a list of clients' capabilities"),
@@ -68,7 +67,6 @@ def test_only_a_tool_that_names_a_time_has_its_results_reused():
 def test_the_keywords_are_the_fields_with_their_types():
     names = [item.name for item in fields(ToolOptions)]
     keywords, options = get_type_hints(ToolKeywords), get_type_hints(ToolOptions)
-    assert list(keywords) == names
     assert keywords == {name: options[name] for name in names}
     assert ToolKeywords.__required_keys__ == frozenset()
 

@@ -4,7 +4,6 @@ from functools import lru_cache, wraps
 from unittest.mock import MagicMock
 
 import pytest
-from msgspec import structs
 
 from mcp_notebook import mcp_tool
 from mcp_notebook.errors import DefinitionError
@@ -335,43 +334,6 @@ def dropped():
 
 def make(name, description="It."):
     return make_tool(lambda: None, ToolOptions(name=name, description=description))
-
-
-def in_cell(registry, *names):
-    """Run the cell "a" of a notebook, which declares tools of these names."""
-    new = [name for name in names if registry.get(name) is None]
-    for name in names:
-        registry.add(structs.replace(make(name), cell="a"))
-    registry.retain("a", names, f"Its cell now declares {', '.join(names)}.", new)
-
-
-def test_a_tool_that_is_renamed_twice_is_called_by_its_last_name():
-    registry = ToolRegistry(lambda: None)
-    for name in ("v1", "v2", "v3"):
-        in_cell(registry, name)
-    assert {name: registry.find_new_name(it) for name, it in registry.dropped.items()} == {
-        "v1": "v3",
-        "v2": "v3",
-    }
-    in_cell(registry, "v1")
-    assert {name: it.new_name for name, it in registry.dropped.items()} == {"v2": "v1", "v3": "v1"}
-
-
-def test_what_became_of_the_last_name_became_of_all():
-    registry = ToolRegistry(lambda: None)
-    for name in ("v1", "v2"):
-        in_cell(registry, name)
-    registry.remove("v2", reason="It was removed.")
-    assert {it.reason for it in registry.dropped.values()} == {"It was removed."}
-    assert {registry.find_new_name(it) for it in registry.dropped.values()} == {None}
-
-
-def test_the_reason_of_a_cells_last_run_replaces_those_of_its_earlier_runs():
-    registry = ToolRegistry(lambda: None)
-    for names in (["f", "g"], ["g"], ["g", "h"]):
-        in_cell(registry, *names)
-    (dropped,) = registry.dropped.values()
-    assert dropped.reason == "Its cell now declares g, h."
 
 
 @pytest.mark.parametrize(

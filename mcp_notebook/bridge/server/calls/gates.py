@@ -36,8 +36,6 @@ OtherAnswer: TypeAlias = (
 the client has requested."""
 MAX_VALUES = 1_000_000
 """Maximum number of values and names in the arguments of a call, at all levels."""
-MAX_TOOLS = 4_096
-"""Tools whose gates are cached; beyond that, the cache starts over."""
 _LACKING = (
     "The tool {tool!r} was not called: it requires the client capability {capabilities}, which "
     "this client has not declared. Use a client that supports it."
@@ -123,8 +121,7 @@ class Gates:
 
     Args:
         always: The gates of every call, in order. One of them finds the tool.
-        choose_more: Returns the gates that calls of a tool pass after these; asked once for each
-            declaration of the tool.
+        choose_more: Returns the gates that calls of a tool pass after these.
     """
 
     def __init__(
@@ -132,26 +129,16 @@ class Gates:
     ) -> None:
         self._always = always
         self._choose_more = choose_more
-        self._more: dict[str, tuple[messages.ToolInfo, Sequence[Gate]]] = {}
-        """The chosen gates, with the declaration that they were chosen for, by served name."""
 
     async def admit(self, call: ToolCall) -> OtherAnswer | None:
         """Send a call through the gates; see `Gate.admit`."""
         for gate in self._always:
             if (answer := await gate.admit(call)) is not None:
                 return answer
-        for gate in self._find_more(call.entry):
+        for gate in self._choose_more(call.entry.tool):
             if (answer := await gate.admit(call)) is not None:
                 return answer
         return None
-
-    def _find_more(self, entry: CatalogEntry) -> Sequence[Gate]:
-        known = self._more.get(entry.name)
-        if known is None or known[0] is not entry.tool:
-            if len(self._more) >= MAX_TOOLS:
-                self._more.clear()
-            known = self._more[entry.name] = entry.tool, self._choose_more(entry.tool)
-        return known[1]
 
 
 class RateGate:

@@ -311,14 +311,11 @@ def _identify_grantee(call: ToolCall) -> dict[str, Any]:
 
 def _explain_silence(entry: CatalogEntry, link: Link | None) -> str:
     """Explain why no person can be asked, and what to do; without a link, no kernel runs."""
-    silence = "Nobody can be asked: the client has not declared MCP's elicitation, so it shows no"
-    if link is None:
-        why = f"the notebook {entry.notebook!r} does not run"
-        return f"{silence} forms, and {why}. Use a client that shows forms."
-    why = f"the notebook {entry.notebook!r} runs without a frontend"
+    why = "does not run" if link is None else "runs without a frontend"
+    step = "" if link is None else ", or open the notebook in Jupyter"
     return (
-        f"{silence} forms, and {why}. Use a client that shows forms, or open the notebook in "
-        "Jupyter."
+        "Nobody can be asked: the client has not declared MCP's elicitation, so it shows no forms, "
+        f"and the notebook {entry.notebook!r} {why}. Use a client that shows forms{step}."
     )
 
 

@@ -167,15 +167,9 @@ class ResultAdapter:
             return result
         self._note_links(request.caller, result)
         accommodation = find_accommodation(request.profile)
-        content = result.content
         if not accommodation.takes_all_messages:
-            content = [_join_messages(content)]
-        else:
-            if not accommodation.takes_links:
-                content = list(_replace_links(content))
-            if not accommodation.takes_media:
-                content = [_replace_media(block) for block in content]
-        return replace(result, content=content)
+            return replace(result, content=[_join_messages(result.content)])
+        return replace(result, content=_replace_blocks(accommodation, result.content))
 
     def _add_note(self, request: ClientRequest, result: Result) -> Result:
         """Return a result with a note on the tools that its client does not know of."""
@@ -198,15 +192,22 @@ def _is_one_text(result: Result) -> bool:
 
 def _adapt_blocks(request: ClientRequest, result: Result) -> Result:
     """Return a result whose content blocks the client of a request can use."""
-    content = result.content
     accommodation = find_accommodation(request.profile)
+    content = _replace_blocks(accommodation, result.content)
+    if not accommodation.takes_all_blocks:
+        content = _put_picture_first(_join_texts(content))
+    return replace(result, content=content)
+
+
+def _replace_blocks(
+    accommodation: Accommodation, content: Sequence[ContentBlock]
+) -> Sequence[ContentBlock]:
+    """Replace the blocks that a client's model does not see by texts."""
     if not accommodation.takes_links:
         content = list(_replace_links(content))
     if not accommodation.takes_media:
         content = [_replace_media(block) for block in content]
-    if not accommodation.takes_all_blocks:
-        content = _put_picture_first(_join_texts(content))
-    return result if content is result.content else replace(result, content=content)
+    return content
 
 
 def _replace_links(content: Sequence[ContentBlock]) -> Iterator[ContentBlock]:
@@ -278,12 +279,7 @@ def _join_texts(content: Sequence[ContentBlock]) -> list[ContentBlock]:
 
 
 def _are_alike(one: Text, other: Text) -> bool:
-    return (one.audience, one.priority, one.last_modified, one.role) == (
-        other.audience,
-        other.priority,
-        other.last_modified,
-        other.role,
-    )
+    return replace(one, text=other.text) == other
 
 
 def _put_picture_first(content: list[ContentBlock]) -> list[ContentBlock]:

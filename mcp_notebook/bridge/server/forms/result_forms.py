@@ -31,13 +31,16 @@ class MakeAnswer(Protocol[AnswerT_co]):
 
 def make_call_form(result: Result, protocol_version: str) -> dict[str, Any]:
     """Return a call's result for clients of this version, with data as base64."""
-    structured = choose_structured(result, protocol_version)
-    form: dict[str, Any] = {
-        "content": [_encode_data(form) for form in make_block_forms(result, protocol_version)],
-        "isError": result.is_error,
-    }
-    if structured is not None:
-        form["structuredContent"] = structured
+    content = [_encode_data(form) for form in make_block_forms(result, protocol_version)]
+    return {"content": content, **make_rest(result, protocol_version)}
+
+
+def make_rest(result: Result, protocol_version: str) -> dict[str, Any]:
+    """Return what a call's result has for clients of this version besides its content blocks."""
+    form: dict[str, Any] = {"isError": result.is_error}
+    # A kernel may send anything.
+    if isinstance(result.structured, dict) and has_feature(protocol_version, "outputSchema"):
+        form["structuredContent"] = result.structured
     return form | {"_meta": dict(result.meta)} if result.meta else form
 
 
@@ -66,7 +69,7 @@ def make_prompt_form(result: Result, protocol_version: str) -> dict[str, Any]:
 def make_resource_form(
     uri: str,
     result: Result,
-    protocol_version: str,  # noqa: ARG001 - as `make_call_form`
+    protocol_version: str,  # noqa: ARG001 - as `make_prompt_form`
 ) -> dict[str, Any]:
     """Return a call's result as the contents of a resource.
 
@@ -96,15 +99,6 @@ def make_resource_form(
 def describe_failure(result: Result) -> str:
     """Return the texts of a failed call's result."""
     return "\n".join(block.text for block in result.content if isinstance(block, Text))
-
-
-def choose_structured(result: Result, protocol_version: str) -> dict[str, Any] | None:
-    """Return the structured content that clients of this version get, if any."""
-    # A kernel may send anything.
-    is_object = isinstance(result.structured, dict)
-    return (
-        result.structured if is_object and has_feature(protocol_version, "outputSchema") else None
-    )
 
 
 def make_block_forms(result: Result, protocol_version: str) -> list[dict[str, Any]]:

@@ -1,14 +1,13 @@
 """The lists of tools and prompts as clients get them: in MCP's form, cached, divided into pages.
 
-Runs on the bridge's event loop. A list is built once for each change and version of the protocol,
-and unchanged tools are reused: if one tool of a thousand changes, one is converted.
+Runs on the bridge's event loop. A list is built once for each change and version of the protocol.
 """
 
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from mcp_notebook.bridge.access.caller import EVERYTHING, Permissions
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
@@ -27,18 +26,8 @@ logger = logging.getLogger(__name__)
 
 MAX_LISTS = 64
 """Size of the LRU cache of lists: one for each version of the protocol and set of permissions."""
-
-
-class MakeForm(Protocol):
-    """Makes the JSON object of a tool, as `tool_form.make_tool_form` does.
-
-    Raises ``ValueError`` (like pydantic) if the version does not accept the tool.
-    """
-
-    def __call__(
-        self, name: str, info: messages.ToolInfo, protocol_version: str, *, shows_views: bool
-    ) -> dict[str, Any]:
-        """Return the JSON object."""
+MakeForm: TypeAlias = Callable[..., dict[str, Any]]
+"""Makes the JSON object of a tool, as `tool_form.make_tool_form` does."""
 
 
 @dataclass(frozen=True)
@@ -53,21 +42,11 @@ class ListVariant:
 
 
 @dataclass(frozen=True)
-class _Conversion:
-    """A tool and its form."""
-
-    tool: messages.ToolInfo
-    form: dict[str, Any] | None = None
-    """None if the protocol's version does not accept the tool."""
-
-
-@dataclass(frozen=True)
 class _List:
     """The list in one version of the protocol."""
 
     entries: Sequence[CatalogEntry]
     notebooks: Sequence[CatalogEntry]
-    conversions: Mapping[str, _Conversion]
     pages: Mapping[str | None, Page]
 
 
@@ -173,8 +152,7 @@ class ToolPages:
         """
         listed = self._lists.get(variant)
         if listed is None or listed.entries is not entries or listed.notebooks is not notebooks:
-            previous = {} if listed is None else listed.conversions
-            listed = self._build_list(entries, notebooks, variant, previous)
+            listed = self._build_list(entries, notebooks, variant)
             self._lists[variant] = listed
             if len(self._lists) > MAX_LISTS:
                 self._lists.popitem(last=False)
@@ -186,7 +164,6 @@ class ToolPages:
         entries: Sequence[CatalogEntry],
         notebooks: Sequence[CatalogEntry],
         variant: ListVariant,
-        previous: Mapping[str, _Conversion],
     ) -> _List:
         tools = [(tool.name, tool) for tool in self._first]
         if notebooks:
@@ -196,23 +173,18 @@ class ToolPages:
         tools += [(tool.name, tool) for tool in self._last if tools]
         if RESULTS not in self._first and any(entry.tool.task for entry in entries):
             tools.append((RESULTS.name, RESULTS))
-        conversions: dict[str, _Conversion] = {}
-        for name, tool in tools:
-            old = previous.get(name)
-            # A kernel sends its whole list after each change, so equal tools are different objects.
-            if old is not None and (old.tool is tool or old.tool == tool):
-                conversions[name] = old
-            else:
-                conversions[name] = self._convert(name, tool, variant)
-        forms = [each.form for each in conversions.values() if each.form is not None]
-        return _List(entries, notebooks, conversions, divide(forms, self._page_size))
+        forms = [self._convert(name, tool, variant) for name, tool in tools]
+        pages = divide([form for form in forms if form is not None], self._page_size)
+        return _List(entries, notebooks, pages)
 
-    def _convert(self, name: str, tool: messages.ToolInfo, variant: ListVariant) -> _Conversion:
+    def _convert(
+        self, name: str, tool: messages.ToolInfo, variant: ListVariant
+    ) -> dict[str, Any] | None:
+        """Return the form of a tool; None if the protocol's version does not accept it."""
         version = variant.protocol_version
         try:
-            form = self._make_form(name, tool, version, shows_views=variant.shows_views)
+            return self._make_form(name, tool, version, shows_views=variant.shows_views)
         except ValueError as error:  # it would cost the client the whole list
             what = f"{tool.kind} {name!r}"
             logger.warning("The %s is left out of the list (MCP %s): %s", what, version, error)
-            return _Conversion(tool)
-        return _Conversion(tool, form)
+            return None

@@ -7,7 +7,6 @@ of shortened results. To read a resource is a call of its function, unless it is
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -16,10 +15,10 @@ from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.kernels.served_uris import is_template, make_long_uri
 from mcp_notebook.bridge.server.forms.tool_form import make_declared_form
-from mcp_notebook.bridge.server.resources.uri_templates import find_fault, match, match_any
+from mcp_notebook.bridge.server.resources.uri_templates import match
 from mcp_notebook.errors import CallError, ToolGone, UnknownResource
 from mcp_notebook.protocol.versions import has_feature
-from mcp_notebook.text.wording import shorten, suggest
+from mcp_notebook.text.wording import format_moment, shorten, suggest
 from mcp_notebook.wire import messages
 
 MAX_LISTED = 20
@@ -138,29 +137,14 @@ class DeclaredResources:
                 "those of shortened results begin with notebook://: copy the whole address."
             )
             return UnknownResource(uri, None if uri.startswith("notebook:") else none)
+        close = suggest(uri[:MAX_SHOWN], uris)
+        meant = f"Did you mean {close!r}? " if close else ""
         listed = ", ".join(uris[:MAX_LISTED]) + (", ..." if len(uris) > MAX_LISTED else "")
         return UnknownResource(
             uri,
-            f"No resource has the address {shorten(uri, MAX_SHOWN)!r}. {_suggest(uri, uris)}The "
+            f"No resource has the address {shorten(uri, MAX_SHOWN)!r}. {meant}The "
             f"notebooks' resources: {listed}.",
         )
-
-
-def _suggest(uri: str, uris: Sequence[str]) -> str:
-    """Return a sentence on what a URI that fits nothing may have meant; "" for nothing."""
-    for template in uris:
-        beginning, brace, _ = template.partition("{")
-        if brace and uri.startswith(beginning):
-            values = match_any(template, uri)
-            if values is not None:
-                hint = f": {find_fault(template, uri, values)}"
-            elif "/" in uri.removeprefix(beginning) and "{+" not in template:
-                hint = ": its values have no slashes"
-            else:
-                hint = ""
-            return f"It does not fit the template {template!r}{hint}. "
-    meant = suggest(uri[:MAX_SHOWN], uris)
-    return f"Did you mean {meant!r}? " if meant else ""
 
 
 def _make_found(
@@ -217,9 +201,3 @@ def _make_item_form(entry: CatalogEntry, item: messages.ListedItem, version: str
 def _expand(template: str, item: messages.ListedItem) -> str:
     """Return the URI of a listed resource of a template, which has one variable."""
     return _VARIABLE.sub(quote(item.value, safe=""), template)
-
-
-def format_moment(at: float) -> str:
-    """Return a time in seconds since the epoch as MCP writes it: ``2025-01-12T15:00:58.123Z``."""
-    moment = datetime.fromtimestamp(at, UTC)
-    return moment.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"

@@ -19,7 +19,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import anyio
 from pydantic_core import from_json
@@ -41,7 +41,6 @@ from mcp_notebook.bridge.server.own_tools.meta_tools import RequestedPage
 from mcp_notebook.bridge.server.resources.declared_resources import (
     DeclaredResources,
     FoundResource,
-    format_moment,
 )
 from mcp_notebook.bridge.server.resources.resource_notices import ResourceNotices
 from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
@@ -56,9 +55,9 @@ from mcp_notebook.protocol.errors import (
     ProtocolError,
 )
 from mcp_notebook.protocol.versions import MODERN_VERSIONS, has_feature
+from mcp_notebook.text.wording import format_moment
 from mcp_notebook.wire import messages, resource_uris
 
-_T = TypeVar("_T")
 PAGE_SIZE = 100
 """Resources on a page if the settings do not set a size."""
 MAX_URI = 2_000
@@ -251,7 +250,9 @@ class ResourceRequests:
             elif tool is None:
                 if resource_uris.find_kernel_id(uri) is None:
                     raise self.declared.explain_unknown(request.caller, uri[:MAX_URI])
-                read = await self._read(request.caller, uri, MAX_READ, make_contents)
+                # In a thread: encoding a large one would block all other clients.
+                resource = await self._read(request.caller, uri, MAX_READ)
+                read = await anyio.to_thread.run_sync(make_contents, resource)
             else:
                 read = await self._read_own_page(request, uri, tool)
         except UnknownResource as error:
@@ -282,14 +283,14 @@ class ResourceRequests:
             answer = await self._read_view(request, page.uri)
             return Result([Text(str(answer.data))])
         if request.profile.shows_views and resource_uris.split_query(page.uri)[1] == WHOLE:
-            answer = await self._read(caller, page.uri, MAX_READ, _return_same)
+            answer = await self._read(caller, page.uri, MAX_READ)
             if isinstance(answer.data, str):  # a view's library or file
                 return Result([Text(answer.data)])
             return await anyio.to_thread.run_sync(make_page, answer, page)
         if resource_uris.find_kernel_id(page.uri) is None:
             raise self.declared.explain_unknown(caller, page.uri[:MAX_URI])
         # Without a size limit: only a page of it is sent.
-        resource = await self._read(caller, page.uri, None, _return_same)
+        resource = await self._read(caller, page.uri, None)
         is_small = sys.getsizeof(resource.data) <= MAX_KEPT
         self._kept = (resource, anyio.current_time()) if is_small else None
         return await anyio.to_thread.run_sync(make_page, resource, page)
@@ -307,10 +308,8 @@ class ResourceRequests:
         )
         return resource if is_current and self._owners.may_see(caller, page.uri) else None
 
-    async def _read(
-        self, caller: Caller, uri: str, most: int | None, make: Callable[[Resource], _T]
-    ) -> _T:
-        """Read a resource, and convert it in a worker thread."""
+    async def _read(self, caller: Caller, uri: str, most: int | None) -> Resource:
+        """Read a resource that the caller may see."""
         if "?" not in uri:
             uri = uri[:MAX_URI]
         elif len(uri) > MAX_QUERY_URI:
@@ -324,9 +323,7 @@ class ResourceRequests:
         if lack is not None:
             raise CallError(lack)
         with self._reads.hold(caller):
-            resource = await self._links.read_resource(uri, most, guest=caller.guest)
-            # In a thread: encoding a large one would block all other clients.
-            return await anyio.to_thread.run_sync(make, resource)
+            return await self._links.read_resource(uri, most, guest=caller.guest)
 
     async def _read_own_page(self, request: ClientRequest, uri: str, name: str) -> dict[str, Any]:
         """Have a kernel make the own page of a tool that the caller may call."""
@@ -370,7 +367,7 @@ class ResourceRequests:
         at, began = time.time(), time.monotonic()
         error = None
         try:
-            return await self._read(request.caller, uri, MAX_READ, _return_same)
+            return await self._read(request.caller, uri, MAX_READ)
         except CallError as refused:
             error = str(refused)
             raise
@@ -439,10 +436,6 @@ def _make_page_contents(page: ViewPage) -> dict[str, Any]:
         "text": page.html,
         "_meta": page.meta,
     }
-
-
-def _return_same(resource: Resource) -> Resource:
-    return resource
 
 
 def make_page(resource: Resource, page: RequestedPage) -> Result:

@@ -63,12 +63,7 @@ class SkillRequests:
         if children:
             return self._divide("resources", children, params.cursor)
         uri = replace_surrogates(shorten(params.uri, _MAX_URI))
-        if any(file.uri == params.uri for file in files):
-            step = "It is a file: read it with `resources/read`."
-        elif params.uri.endswith("/"):
-            step = "Write the URI without a slash at its end."
-        else:
-            step = "`skills/list` lists the skills and their files."
+        step = "`skills/list` lists the skills and their files, which `resources/read` reads."
         what = f"{uri!r} is not a folder of a skill. {step}"
         raise ProtocolError(INVALID_PARAMS, what, {"uri": uri})
 

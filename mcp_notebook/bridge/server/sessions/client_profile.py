@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, get_args
 
 import msgspec
 from msgspec import Struct
-from pydantic_core import from_json, to_json
 
 from mcp_notebook.bridge.views.pages import MIME_TYPE
 from mcp_notebook.protocol.errors import (
@@ -43,8 +42,6 @@ MAX_NAME = 200
 """Maximum length of the name or the version of a client's program."""
 CAPABILITIES = ("elicitation", "experimental", "extensions", "roots", "sampling", "tasks")
 """What clients can declare, in MCP's versions together."""
-_MAX_CACHED = 4_096
-"""Maximum bytes of a description in the LRU cache."""
 
 
 class _Info(Struct, frozen=True, rename="camel"):
@@ -171,33 +168,13 @@ def read_envelope(params: Mapping[str, Any] | None) -> ClientProfile:
     if level is not None and level not in LOG_LEVELS:
         allowed = ", ".join(LOG_LEVELS)
         raise ProtocolError(INVALID_PARAMS, f"{LOG_LEVEL_KEY!r} must be one of {allowed}.")
-    try:
-        text = to_json([version, meta.get(CLIENT_INFO_KEY), meta[CLIENT_CAPABILITIES_KEY]])
-    except ValueError:  # a lone surrogate
-        raise ProtocolError(INVALID_PARAMS, "The request's `_meta` is not valid JSON.") from None
-    # Cached, because clients repeat it in each request.
-    return _read_cached(text) if len(text) <= _MAX_CACHED else read_profile(*from_json(text))
-
-
-@lru_cache(maxsize=256)
-def _read_cached(text: bytes) -> ClientProfile:
-    return read_profile(*from_json(text))
+    return read_profile(version, meta.get(CLIENT_INFO_KEY), meta[CLIENT_CAPABILITIES_KEY])
 
 
 def has_envelope(params: Mapping[str, Any] | None) -> bool:
     """Return whether the parameters of a request are of 2026-07-28 or later."""
     meta = (params or {}).get("_meta")
     return isinstance(meta, Mapping) and PROTOCOL_VERSION_KEY in meta
-
-
-def is_described(params: Mapping[str, Any]) -> bool:
-    """Return whether a request of 2026-07-28 says all that it has to say of its client."""
-    meta = params.get("_meta")
-    return (
-        isinstance(meta, Mapping)
-        and PROTOCOL_VERSION_KEY in meta
-        and CLIENT_CAPABILITIES_KEY in meta
-    )
 
 
 def refuse_version(version: str) -> ProtocolError:

@@ -7,15 +7,15 @@ the tasks of 2025-11-25 are others, which are not served.
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
-from mcp_notebook.protocol.elicitation import read_elicit_result
+from mcp_notebook.protocol.elicitation import ElicitForm, read_elicit_result
 from mcp_notebook.protocol.errors import (
     INVALID_PARAMS,
     MISSING_REQUIRED_CLIENT_CAPABILITY,
     ProtocolError,
 )
+from mcp_notebook.text.wording import format_moment
 from mcp_notebook.wire import messages
 
 TaskForm: TypeAlias = dict[str, Any]
@@ -41,9 +41,10 @@ def make_task_form(task: messages.TaskInfo, result: dict[str, Any] | None = None
     form = _make_form(task)
     match task.status:
         case "input_required":
-            form["inputRequests"] = {
-                key: _make_request(question) for key, question in task.questions.items()
+            forms = {
+                key: ElicitForm(each.message, each.form) for key, each in task.questions.items()
             }
+            form["inputRequests"] = {key: each.request for key, each in forms.items()}
         case "completed":
             form["result"] = result
         case "failed":
@@ -71,8 +72,8 @@ def _make_form(task: messages.TaskInfo) -> TaskForm:
     form: TaskForm = {
         "taskId": task.id,
         "status": task.status,
-        "createdAt": _format_time(task.created),
-        "lastUpdatedAt": _format_time(task.updated),
+        "createdAt": format_moment(task.created),
+        "lastUpdatedAt": format_moment(task.updated),
         "ttlMs": None if task.ends is None else round((task.ends - task.created) * 1000),
         "pollIntervalMs": _find_interval(task),
     }
@@ -84,17 +85,6 @@ def _make_form(task: messages.TaskInfo) -> TaskForm:
 def _find_interval(task: messages.TaskInfo) -> int:
     age = time.time() - task.created
     return round(1000 * min(max(age * _SHARE, MIN_POLL_INTERVAL), MAX_POLL_INTERVAL))
-
-
-def _format_time(seconds: float) -> str:
-    # "Z" as in all of the extension's examples: some validators of dates reject "+00:00".
-    text = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
-    return text.removesuffix("+00:00") + "Z"
-
-
-def _make_request(question: messages.TaskQuestion) -> TaskForm:
-    params = {"mode": "form", "message": question.message, "requestedSchema": question.form}
-    return {"method": "elicitation/create", "params": params}
 
 
 # -- answers to questions --------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
+from mcp_notebook.bridge.kernels.kernel_requests import KernelTask
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import RunningCall
 from mcp_notebook.bridge.server.forms.result_forms import make_call_form
@@ -23,6 +24,7 @@ from mcp_notebook.bridge.server.tasks.forms import (
     make_created_form,
     make_error_form,
     make_task_form,
+    read_answer,
 )
 from mcp_notebook.content import Result
 from mcp_notebook.protocol.errors import (
@@ -30,6 +32,7 @@ from mcp_notebook.protocol.errors import (
     ProtocolError,
     refuse_capabilities,
 )
+from mcp_notebook.protocol.methods import TaskParameters, UpdateParameters
 from mcp_notebook.wire import messages
 
 _NOT_DECLARED = (
@@ -40,6 +43,9 @@ _NOT_DECLARED = (
 
 class Tasks:
     """The tasks of one bridge's clients.
+
+    The answers to requests raise `ProtocolError` if there is no such task, or if the client has not
+    declared that it supports tasks.
 
     Args:
         links: The links to the kernels, which have the tasks.
@@ -84,13 +90,10 @@ class Tasks:
         self.finder.remember(request.caller.owns, task)
         return make_created_form(task)
 
-    async def find_form(self, request: ClientRequest, task_id: str) -> TaskForm:
-        """Return the state of a client's task, with its questions, result or error.
-
-        Raises:
-            ProtocolError: There is no such task.
-        """
-        owner = request.caller.owns
+    async def get(self, request: ClientRequest, params: TaskParameters) -> TaskForm:
+        """Answer ``tasks/get``: the task's state, with its questions, result or error."""
+        _check(request, "tasks/get")
+        owner, task_id = request.caller.owns, params.task_id
         task = await self.finder.ask_or_recall(
             owner, task_id, lambda kernel: kernel.find_task(task_id, owner)
         )
@@ -101,6 +104,36 @@ class Tasks:
             adapted = self._adapt_result(request, task.result)
             result = {"resultType": "complete", **make_call_form(adapted, request.protocol_version)}
         return make_task_form(task.info, result)
+
+    async def update(self, request: ClientRequest, params: UpdateParameters) -> TaskForm:
+        """Answer ``tasks/update``: answer the task's questions."""
+        _check(request, "tasks/update")
+        owner, task_id = request.caller.owns, params.task_id
+        task = await self.finder.ask(
+            owner, task_id, lambda kernel: kernel.find_task(task_id, owner)
+        )
+        if isinstance(task, KernelTask):
+            answers = {
+                key: read_answer(key, params.input_responses[key])
+                for key in task.info.questions
+                if key in params.input_responses
+            }
+            await self.finder.ask(
+                owner, task_id, lambda kernel: kernel.answer_task(task_id, owner, answers)
+            )
+        return {}
+
+    async def cancel(self, request: ClientRequest, params: TaskParameters) -> TaskForm:
+        """Answer ``tasks/cancel``."""
+        _check(request, "tasks/cancel")
+        owner, task_id = request.caller.owns, params.task_id
+        await self.finder.ask(owner, task_id, lambda kernel: kernel.cancel_task(task_id, owner))
+        return {}
+
+
+def _check(request: ClientRequest, method: str) -> None:
+    if not request.profile.can_follow_tasks:
+        raise refuse_undeclared(method)
 
 
 def refuse_undeclared(what: str) -> ProtocolError:

@@ -16,7 +16,7 @@ from mcp_notebook.kernel.results.blocks.audio import render_audio
 from mcp_notebook.kernel.results.blocks.author_blocks import copy_annotations, render_image
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.embedded import render_resource
-from mcp_notebook.kernel.results.blocks.encoded_text import holds_encoded, replace_encoded
+from mcp_notebook.kernel.results.blocks.encoded_text import replace_encoded
 from mcp_notebook.kernel.results.blocks.image_block import (
     finish_images,
     fit_image_count,
@@ -25,7 +25,6 @@ from mcp_notebook.kernel.results.blocks.image_block import (
 from mcp_notebook.kernel.results.blocks.originals import OriginalSink
 from mcp_notebook.kernel.results.blocks.piece import Piece
 from mcp_notebook.kernel.results.blocks.truncation import (
-    is_short_text,
     link_together,
     truncate_texts,
 )
@@ -47,12 +46,6 @@ def fit_pieces(pieces: Sequence[Piece], budget: Budget) -> list[ContentBlock]:
     documents become links. Notes on an image and the link to its original follow it. All texts and
     links together keep to `budget.chars`: the longest texts are cut, and followed by links.
     """
-    if (  # as most results
-        len(pieces) == 1
-        and is_short_text(pieces[0], budget.chars)
-        and not holds_encoded(pieces[0].text)
-    ):
-        return [pieces[0].block]
     remaining = list(_draw_images(replace_encoded(pieces, budget), budget.pictures))
     notes: list[ContentBlock] = []
     remaining, said = fit_image_count(remaining, budget.pictures, budget.keep)

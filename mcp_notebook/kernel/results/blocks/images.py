@@ -8,7 +8,6 @@ is loaded.
 
 import importlib
 import io
-import math
 from typing import Any
 
 from mcp_notebook.content import Image
@@ -20,7 +19,6 @@ from mcp_notebook.kernel.results.blocks.image_block import (
     describe_encoded_original,
 )
 from mcp_notebook.kernel.results.blocks.image_encoding import (
-    EncodedImage,
     convert_for_png,
     encode_image,
 )
@@ -34,7 +32,7 @@ MAX_PIXELS = 64_000_000
 """Pixels of the largest picture that is decoded: a quarter of a gigabyte, and below the limit at
 which PIL warns in the user's notebook."""
 
-_COMPRESSED = " was compressed to a "
+_COMPRESSED = "The picture was compressed."
 _ORIENTATION = 0x0112
 _ROTATED = range(5, 9)
 """The orientations of EXIF that swap width and height."""
@@ -127,7 +125,7 @@ def shrink_image(piece: Piece, budget: Budget) -> Piece:
             size = image.size
             # A PNG would take more bytes for these pixels.
             encoded = encode_image(image, budget, "image/jpeg")
-            earlier = tuple(note for note in piece.notes if _COMPRESSED not in note)
+            earlier = tuple(note for note in piece.notes if note != _COMPRESSED)
             notes = (*earlier, *_describe_frame(image), *encoded.notes)
     except Unshowable as error:
         raise Unshowable(str(error), original) from None
@@ -136,7 +134,7 @@ def shrink_image(piece: Piece, budget: Budget) -> Piece:
             f"The picture cannot be read: {describe_error(error)}.", original
         ) from error
     if not encoded.notes:
-        notes += (_describe_compression(encoded, original.formats[0].size),)
+        notes += (_COMPRESSED,)
     if original is not piece.original:
         original = describe_encoded_original(data, before.mime_type, size)
     return Piece(Image(encoded.data, encoded.mime_type), original, notes)
@@ -190,7 +188,7 @@ def _fit_file(image: Any, data: bytes, mime_type: str | None, budget: Budget) ->
     encoded = encode_image(ImageOps.exif_transpose(image), budget, preferred, original_size=size)
     notes = (*frame, *encoded.notes)
     if mime_type is not None and not encoded.notes:
-        notes += (_describe_compression(encoded, len(data)),)
+        notes += (_COMPRESSED,)
     original = describe_encoded_original(data, original_type, size) if notes else None
     return Piece(Image(encoded.data, encoded.mime_type), original, notes)
 
@@ -199,7 +197,7 @@ def _encode_still(image: Any, budget: Budget, mime_type: str) -> Piece:
     encoded = encode_image(image, budget, mime_type)
     notes = encoded.notes
     if not notes and mime_type == "image/png" and encoded.mime_type != mime_type:
-        notes = (_describe_compression(encoded),)
+        notes = (_COMPRESSED,)
     original = _describe_pixels(image) if notes else None
     if notes and original is None:
         notes += (NOT_KEPT,)
@@ -229,16 +227,6 @@ def _describe_pixels(image: Any) -> Original | None:
     return Original(
         "picture", f"The original picture: {width}x{height} pixels", (file_format,), cost
     )
-
-
-def _describe_compression(encoded: EncodedImage, before: int | None = None) -> str:
-    picture = "The picture" if before is None else f"The picture of {before:,} bytes"
-    name = (
-        "WebP"
-        if encoded.mime_type == "image/webp"
-        else encoded.mime_type.removeprefix("image/").upper()
-    )
-    return f"{picture}{_COMPRESSED}{name} of {len(encoded.data):,} bytes."
 
 
 def _describe_frame(image: Any) -> tuple[str, ...]:
@@ -286,41 +274,29 @@ def convert_array(value: Any) -> Any:
         ) from error
     if array.ndim == _COLOUR and array.shape[2] == 1:
         array = array[:, :, 0]
-    _check_shape(array)
-    if not array.size:
-        raise Unshowable("The array is empty, so there is no picture.")
-    return PIL.Image.fromarray(_to_uint8(array, numpy))
-
-
-def _check_shape(array: Any) -> None:
-    if array.ndim == _GREY or (array.ndim == _COLOUR and array.shape[2] in _CHANNELS):
-        return
-    shape = " x ".join(map(str, array.shape)) or "a single number"
-    text = f"{_ARRAY_RULES}, but this array is {shape}."
-    if array.ndim == _COLOUR and array.shape[0] in (1, *_CHANNELS):
-        text += " Move the colours to the end: numpy.moveaxis(array, 0, -1)."
-    raise Unshowable(text)
+    pixels = _to_uint8(array, numpy)
+    if pixels is None:
+        raise Unshowable(f"{_ARRAY_RULES}, but this array {_describe(array)}.")
+    return PIL.Image.fromarray(pixels)
 
 
 def _to_uint8(array: Any, numpy: Any) -> Any:
+    """Return the pixels of an array; None if it is not an image."""
+    is_grey = array.ndim == _GREY
+    if not array.size or not (is_grey or (array.ndim == _COLOUR and array.shape[2] in _CHANNELS)):
+        return None
     if array.dtype == numpy.uint8:
         return numpy.ascontiguousarray(array)
     if array.dtype == numpy.bool_:
         return array.astype(numpy.uint8) * numpy.uint8(255)
-    if array.dtype.kind != "f":
-        raise Unshowable(
-            f"{_ARRAY_RULES}, but this array is of {array.dtype}: scale its values to 0 to 255 and "
-            "take array.astype('uint8')."
-        )
-    lowest, highest = float(array.min()), float(array.max())
-    if not (math.isfinite(lowest) and math.isfinite(highest)):
-        raise Unshowable(
-            "The array contains NaN or infinite values: replace them, for example with "
-            "numpy.nan_to_num(array)."
-        )
-    if lowest < -_TOLERANCE or highest > 1 + _TOLERANCE:
-        raise Unshowable(
-            f"{_ARRAY_RULES}, but this array has floats from {lowest:g} to {highest:g}: scale it, "
-            "for example with (array - array.min()) / (array.max() - array.min())."
-        )
-    return (numpy.clip(array, 0, 1) * 255 + 0.5).astype(numpy.uint8)
+    is_light = (
+        array.dtype.kind == "f" and -_TOLERANCE <= array.min() <= array.max() <= 1 + _TOLERANCE
+    )
+    return (numpy.clip(array, 0, 1) * 255 + 0.5).astype(numpy.uint8) if is_light else None
+
+
+def _describe(array: Any) -> str:
+    shape = " x ".join(map(str, array.shape)) or "a single number"
+    is_float = array.size and array.dtype.kind == "f"
+    ends = f" from {array.min():g} to {array.max():g}" if is_float else ""
+    return f"is {shape}, of {array.dtype}{ends}"

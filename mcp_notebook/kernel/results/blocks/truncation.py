@@ -26,8 +26,6 @@ from mcp_notebook.kernel.safe.text import compute_share, cut_text, is_sendable
 
 MAX_LINKS = 10
 """Maximum links to whole texts in a result."""
-MAX_SHORT = 5_000
-"""Characters of a short text, which takes a short way."""
 LINK = 200
 """Approximate characters of a link."""
 
@@ -44,23 +42,6 @@ class _TextSize(Struct, frozen=True):
     def needs_link(self, share: int) -> bool:
         """Return whether less than the whole is sent and nothing else links to the whole."""
         return not self.has_links and (self.is_partial or self.length > share)
-
-
-def is_short_text(piece: Piece, chars: int) -> bool:
-    """Return whether a piece is a whole text that `truncate_texts` leaves unchanged.
-
-    Args:
-        piece: The only piece of a result.
-        chars: Characters of the result's texts.
-    """
-    block = piece.block
-    return (
-        isinstance(block, Text)
-        and len(block.text) <= min(chars, MAX_SHORT)
-        and is_sendable(block.text)
-        and not (piece.is_partial or piece.is_raw)
-        and piece.draw is None
-    )
 
 
 def truncate_texts(pieces: Sequence[Piece], chars: int, keep: OriginalSink) -> list[ContentBlock]:

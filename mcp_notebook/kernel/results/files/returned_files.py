@@ -7,7 +7,6 @@ content is left to `file_contents`.
 
 import os
 from functools import partial
-from itertools import islice
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -24,12 +23,14 @@ from mcp_notebook.kernel.results.files.shared_folders import (
     Unreadable,
 )
 from mcp_notebook.kernel.safe.text import clean_text
-from mcp_notebook.text.wording import count, format_size
+from mcp_notebook.text.wording import format_size
 
 MAX_FILES = 8
 """Maximum paths in a list or dict whose files are shown; more are listed as text."""
-MAX_ENTRIES = 10_000
-"""Maximum entries of a folder that are counted."""
+_FOLDER = (
+    "[{} is a folder. The tool's author can return the names in it, "
+    "`[path.name for path in folder.iterdir()]`, or one file.]"
+)
 
 
 def is_path(value: Any) -> bool:
@@ -59,7 +60,7 @@ class Files:
 
         def render(opened: OpenPath) -> list[Piece]:
             if opened.is_folder:
-                return [Piece(Text(_describe_folder(opened)))]
+                return [Piece(Text(_FOLDER.format(opened.name)))]
             return self._render_file(opened, budget)
 
         try:
@@ -101,16 +102,3 @@ def _describe(opened: OpenPath) -> FileInfo:
     status = opened.status
     identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
     return FileInfo(opened.name, opened.path, status.st_size, identity)
-
-
-def _describe_folder(folder: OpenPath) -> str:
-    with os.scandir(folder.path if folder.descriptor is None else folder.descriptor) as entries:
-        number = sum(1 for _ in islice(entries, MAX_ENTRIES + 1))
-    has_more = number > MAX_ENTRIES
-    number_text = (
-        f"more than {MAX_ENTRIES:,} entries" if has_more else count(number, "entry", "entries")
-    )
-    return (
-        f"[{folder.name} is a folder with {number_text}. The tool's "
-        "author can return their names, `[path.name for path in folder.iterdir()]`, or one file.]"
-    )

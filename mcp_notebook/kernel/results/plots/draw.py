@@ -45,12 +45,7 @@ def draw_plotly(figure: Mapping[str, Any], side: int, renderer: PlotRenderer) ->
     if "$" not in text:
         # Only formulas need MathJax, which is downloaded at each start.
         kaleido_options["mathjax"] = False
-    try:
-        return renderer.draw("kaleido", text, options=options, kaleido_options=kaleido_options)
-    except NotDrawn as error:
-        # kaleido before 1.0, for older plotly.
-        hint = f"; {_KALEIDO}" if "calc_fig" in str(error) else ""
-        raise NotDrawn(f"{error}{hint}") from error
+    return renderer.draw("kaleido", text, options=options, kaleido_options=kaleido_options)
 
 
 def draw_vega(spec: Mapping[str, Any], side: int, renderer: PlotRenderer) -> bytes:

@@ -132,8 +132,8 @@ class Frame(ABC):
 
     @property
     def schema_text(self) -> str:
-        """The names and types of the columns in the preview that `title` does not have."""
-        positions = select_ends(self.width, MAX_COLUMNS)
+        """The names and types of the columns in the preview; empty if they have no names."""
+        positions = select_ends(self.width, MAX_COLUMNS) if self.has_names else ()
         return ", ".join(
             f"{quote_unclear(format_name(self.column_name(p)))} {self.column_type(p)}"
             for p in positions

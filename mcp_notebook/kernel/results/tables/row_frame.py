@@ -170,12 +170,6 @@ class ArrayFrame(Frame):
     def title(self) -> str:
         return f"array of shape {self.array.shape}, {self.array.dtype}"
 
-    @property
-    @override
-    def schema_text(self) -> str:
-        """Empty: the title names the one type of all columns."""
-        return ""
-
     @override
     def column_name(self, position: int) -> Any:
         return position
@@ -236,12 +230,6 @@ class RecordsFrame(ArrayFrame):
     @override
     def title(self) -> str:
         return f"{self.kind}: {self.shape_text}"
-
-    @property
-    @override
-    def schema_text(self) -> str:
-        """The names and types of the fields."""
-        return super(ArrayFrame, self).schema_text
 
     @override
     def column_name(self, position: int) -> Any:

@@ -304,35 +304,17 @@ def _write_kind(kind: str, found: Sequence[_Found], frame: Frame) -> str:
         least, most = map(_shorten, frame.format_column(ends))
         span = f"{least} to {most}" if ends[0] != ends[1] else f"always {least}"
         parts.append(span if is_whole else f"about {span}")
-    always = [f"{column.name} ({text})" for column in found if (text := _find_only(column, frame))]
-    if always and not (ends and ends[0] == ends[1]):
-        parts.append(f"always the same: {_list_some(always)}")
     gaps = [f"{column.name} ({text})" for column in found if (text := _write_gaps(column, frame))]
     if gaps:
         parts.append(f"missing: {_list_some(gaps)}")
     elif is_whole or all(column.facts.all_missing == 0 for column in found):
         parts.append("none missing")
-    nans = [column for column in found if column.facts.nan]
-    if nans:
-        parts.append(f"NaN: {_list_some([column.name for column in nans])}")
     return f"{len(found):,} {_shorten(kind)} columns: {'; '.join(parts)}".removesuffix(": ")
 
 
 def _find_ends(found: Sequence[_Found]) -> list[Any] | None:
     facts = [column.facts for column in found if column.facts.least is not None]
     return [min(f.least for f in facts), max(f.most for f in facts)] if facts else None
-
-
-def _find_only(column: _Found, frame: Frame) -> str | None:
-    """Return the one value that all cells of a column have."""
-    facts = column.facts
-    if column.rows < frame.height or facts.missing or facts.nan:
-        return None
-    if facts.least is not None:
-        value, is_only = facts.least, bool(facts.least == facts.most)
-    else:
-        value, is_only = (facts.top or ((None, 0),))[0][0], facts.distinct == 1
-    return _shorten(frame.format_column([value])[0]) if is_only else None
 
 
 def _write_gaps(column: _Found, frame: Frame) -> str:

@@ -55,27 +55,26 @@ def test_what_a_caller_never_saw_is_not_explained_to_it(catalog):
 
 
 @pytest.mark.parametrize(
-    ("template", "uri", "said"),
+    ("template", "uri"),
     [
-        ("doc://{name}", "doc://..%2F..%2Fetc%2Fpasswd", "the value of 'name' has a part '..'"),
-        ("doc://{name}", "doc://..", "has a part '..'"),
-        ("doc://{name}", "doc://..%5Csecret", "has a part '..'"),
-        ("doc://{name}", "doc://%2Fetc%2Fpasswd", "is an absolute path"),
-        ("doc://{name}", "doc://C:%5CWindows", "is an absolute path"),
-        ("doc://{name}", "doc://a%2fb", "has a slash"),
-        ("doc://{name}.csv", "doc://a%00.csv", "has a NUL character"),
-        ("doc://{name}", "doc://a\0", "has a NUL character"),
-        ("doc://{name}", "doc://a%ff", "the address is not UTF-8"),
-        ("doc://{name}", "doc://a%ed%a0%80", "the address is not UTF-8"),
-        ("doc://{+path}", "doc://a/../../etc/passwd", "the value of 'path' has a part '..'"),
-        ("doc://{+path}", "doc://a/%2e%2e/b", "has a part '..'"),
-        ("doc://{+path}", "doc:///etc/passwd", "is an absolute path"),
-        ("doc://{+path}", "doc://%2Fetc%2Fpasswd", "is an absolute path"),
-        ("doc://all{?file}", "doc://all?file=../b", "the value of 'file' has a part '..'"),
+        ("doc://{name}", "doc://..%2F..%2Fetc%2Fpasswd"),
+        ("doc://{name}", "doc://.."),
+        ("doc://{name}", "doc://..%5Csecret"),
+        ("doc://{name}", "doc://%2Fetc%2Fpasswd"),
+        ("doc://{name}", "doc://C:%5CWindows"),
+        ("doc://{name}", "doc://a%2fb"),
+        ("doc://{name}.csv", "doc://a%00.csv"),
+        ("doc://{name}", "doc://a\0"),
+        ("doc://{name}", "doc://a%ff"),
+        ("doc://{name}", "doc://a%ed%a0%80"),
+        ("doc://{+path}", "doc://a/../../etc/passwd"),
+        ("doc://{+path}", "doc://a/%2e%2e/b"),
+        ("doc://{+path}", "doc:///etc/passwd"),
+        ("doc://{+path}", "doc://%2Fetc%2Fpasswd"),
+        ("doc://all{?file}", "doc://all?file=../b"),
     ],
 )
-def test_a_uri_whose_value_could_lead_out_of_a_folder_fits_no_template(template, uri, said):
+def test_a_uri_whose_value_could_lead_out_of_a_folder_fits_no_template(template, uri):
     catalog = Catalog()
     catalog.set_kernel("1", notebook="sales", tools=[info("doc", template)])
-    assert f"It does not fit the template {template!r}: " in (message := str(explain(catalog, uri)))
-    assert said in message
+    assert str(explain(catalog, uri)).endswith(f"The notebooks' resources: {template}.")

@@ -327,10 +327,3 @@ def test_another_log_level_is_refused(level):
     with pytest.raises(ProtocolError, match="must be one of") as caught:
         read_envelope({"_meta": META | {LOG_LEVEL_KEY: level}})
     assert caught.value.code == INVALID_PARAMS
-
-
-def test_a_large_description_is_read_as_a_small_one():
-    """Only small ones are cached."""
-    extensions = {f"com.example/{number}": {"a": "b" * 100} for number in range(100)}
-    profile = read_envelope({"_meta": META | {CLIENT_CAPABILITIES_KEY: {"extensions": extensions}}})
-    assert profile.capabilities == extensions.keys()

@@ -56,10 +56,7 @@ def test_pictures_that_do_not_fit_together_are_made_smaller_and_their_originals_
     assert kinds(made) == ["Image", "Text", "ResourceLink"] * 8
     assert bytes_in(made) <= 2**19
     assert min(len(block.data) for block in made[::3]) > 20_000
-    assert made[1].text == (
-        f"[The picture of {len(NOISE[0]):,} bytes was compressed to a JPEG of "
-        f"{len(made[0].data):,} bytes.]"
-    )
+    assert made[1].text == "[The picture was compressed.]"
     assert made[2].title == "The original picture: 300x300 pixels"
     assert store.find_format(made[2].uri).content() == NOISE[0]
 

@@ -196,7 +196,7 @@ def test_what_takes_a_files_place_is_neither_followed_nor_waited_for(
 def test_folders_missing_files_and_odd_names_are_sentences(folder, to_text):
     (folder / "data").mkdir()
     write_file(folder / "data" / "a.txt", "a")
-    assert to_text(Path("data")).startswith("[data is a folder with 1 entry. The tool's author can")
+    assert to_text(Path("data")).startswith("[data is a folder. The tool's author can")
     assert to_text(Path("none.txt")) == "[There is no file none.txt.]"
     assert "`.expanduser()`" in to_text(Path("~/none.txt"))
     assert "null" in to_text(Path("a\0b"))

@@ -189,7 +189,7 @@ def test_where_folders_cannot_be_opened_a_link_in_a_folders_place_is_noticed(
 ):
     monkeypatch.setattr("mcp_notebook.kernel.results.files.shared_folders._CAN_WALK", False)
     assert to_text(data / "a.txt") == SHARED
-    assert "is a folder with 1 entry" in to_text(data)
+    assert "is a folder." in to_text(data)
     swap_after_check(data, secret.parent)
     assert "it was replaced" in to_text(data / "a.txt")
 

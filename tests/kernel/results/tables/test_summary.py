@@ -295,7 +295,6 @@ def test_shares_of_some_rows_are_not_rounded_to_all_of_them():
 def test_the_columns_that_a_wide_table_leaves_out_tell_their_gaps(library):
     columns = {f"c{n}": [float(n), *map(float, range(199))] for n in range(40)}
     columns["c20"] = [None] * 6 + columns["c20"][6:]
-    columns["c18"] = [5.0] * 200
     columns["c22"] = ["x", *"ab" * 99, "y"]
     if library == "pandas":
         table = pd.DataFrame(columns)
@@ -305,9 +304,7 @@ def test_the_columns_that_a_wide_table_leaves_out_tell_their_gaps(library):
         table = pytest.importorskip("pyarrow").table(columns)
     frame = wrap_pandas_table(table) or wrap_narwhals_table(table)
     alike, other = summary.summarize_left_out(frame, range(15, 25))
-    assert re.fullmatch(
-        r"9 \w+ columns: 0.0 to 198.0; always the same: c18 \(5.0\); missing: c20 \(6\)", alike
-    )
+    assert re.fullmatch(r"9 \w+ columns: 0.0 to 198.0; missing: c20 \(6\)", alike)
     assert other.startswith("c22 ")
     assert other.endswith(": 4 distinct, a (99), b (99), x (1), y (1)")
 
