@@ -148,10 +148,11 @@ def _check_endpoint(url: str) -> None:
     from mcp_notebook.bridge.access.gate import is_loopback
 
     parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.path.endswith("/mcp"):
+    if parts.scheme not in ("http", "https") or not parts.path.endswith(("/mcp", "/mcp-notebook")):
         raise ClientError(
-            f"With --http, --url is the whole address of a bridge, such as "
-            f"http://127.0.0.1:{DEFAULT_PORT}/mcp. Omit --http for other addresses."
+            "With --http, --url is the whole address of an MCP endpoint: of a bridge, such as "
+            f"http://127.0.0.1:{DEFAULT_PORT}/mcp, or of a Jupyter server, such as "
+            "http://127.0.0.1:8888/mcp-notebook. Omit --http for other addresses."
         )
     if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
         raise ClientError(

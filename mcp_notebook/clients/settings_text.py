@@ -121,7 +121,10 @@ def _read(client: Client, text: str) -> dict[str, Any]:
 
 def _index_servers(client: Client, servers: Any) -> dict[str, Entry]:
     """Return the servers of a list by their names, as other clients have them."""
-    entries = [dict(each) if isinstance(each, dict) else {} for each in servers or ()]
+    entries = [
+        dict(each) if isinstance(each, dict) else {}
+        for each in (servers if isinstance(servers, list) else ())
+    ]
     names = [entry.pop("name", None) for entry in entries]
     if not isinstance(servers, list | None) or not all(isinstance(name, str) for name in names):
         raise ValueError(f"has a member {client.section!r} that is not a list of named objects")

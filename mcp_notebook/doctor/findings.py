@@ -39,7 +39,7 @@ CAUSES = {
     ),
     "other server": (
         "It is the server {theirs}, not mcp-notebook.",
-        "Run {repair} to replace it. On a Jupyter server, use the address with /mcp-notebook.",
+        "Run {repair} to replace it, with --url URL/mcp-notebook for the Jupyter server at URL.",
     ),
     "other home": (
         "It has no tools. It looks for open notebooks in {theirs}, but yours are in {ours}.",

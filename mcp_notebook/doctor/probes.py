@@ -86,8 +86,9 @@ async def ask_status(method: str, url: str, headers: Mapping[str, str] | None = 
 
 
 async def ask_name(url: str, headers: Mapping[str, str]) -> str | None:
-    """Return the name of the MCP server at an address; None if it does not say it."""
-    with suppress(ProtocolError):
+    """Return the name of the MCP server at an address; None if it does not say it in time."""
+    # The client's own timeout starts anew with each comment of an event stream.
+    with suppress(ProtocolError), anyio.move_on_after(_HTTP_LIMIT):
         async with (
             open_http_client(timeout=_HTTP_LIMIT, headers=headers) as http,
             HttpTransport.open(http, url) as transport,

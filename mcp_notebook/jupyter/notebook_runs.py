@@ -25,7 +25,7 @@ from typing import Any, cast
 from weakref import WeakValueDictionary
 
 from jupyter_client.asynchronous.client import AsyncKernelClient
-from jupyter_client.kernelspec import NoSuchKernel
+from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
 from jupyter_client.session import Session
 from jupyter_core.utils import ensure_async
 from jupyter_server.services.contents.manager import ContentsManager
@@ -134,11 +134,15 @@ class NotebookRuns:
                 try:
                     specs.get_kernel_spec(name)
                 except NoSuchKernel:
-                    if metadata.get("language_info", {}).get("name") != "python":
+                    language = str(metadata.get("language_info", {}).get("name"))
+                    substitute = self._find_python_kernel(specs)
+                    if language.lower() != "python" or substitute is None:
                         raise
-                    default = self._kernels.default_kernel_name
-                    tell(f"The kernel {name!r} is not installed here; {default!r} is used instead.")
-                    name = default
+                    tell(
+                        f"The kernel {name!r} is not installed here; {substitute!r} is used "
+                        "instead."
+                    )
+                    name = substitute
             session = await self._sessions.create_session(
                 path=path,
                 name=cast("Any", PurePosixPath(path).name),
@@ -151,6 +155,20 @@ class NotebookRuns:
                 "the notebook in the browser and choose another kernel."
             ) from error
         return cast("str", session["kernel"]["id"])
+
+    def _find_python_kernel(self, specs: KernelSpecManager) -> str | None:
+        """Return the name of the server's default kernel, or of the only Python kernel.
+
+        The rule is that of notebooks that a bridge runs.
+        """
+        names = [
+            name
+            for name, found in specs.get_all_specs().items()
+            if found["spec"]["language"].lower() == "python"
+        ]
+        if (default := self._kernels.default_kernel_name) in names:
+            return default
+        return names[0] if len(names) == 1 else None
 
     async def _find_record(self, kernel_id: str) -> Record | None:
         """Return the record of a kernel that has loaded the extension; None for any other."""

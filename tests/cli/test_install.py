@@ -136,15 +136,21 @@ def test_uninstall_needs_a_client(home):
     ("address", "said"),
     [
         ("http://hub.example.org/mcp", "is on another machine, and the connection is not enc"),
-        ("hub.example.org/mcp", "With --http, --url is the whole address of a bridge"),
-        ("https://hub.example.org/lab", "With --http, --url is the whole address of a bridge"),
-        ("binder:a/b@c", "With --http, --url is the whole address of a bridge"),
+        ("hub.example.org/mcp", "With --http, --url is the whole address of an MCP endpoint"),
+        ("https://hub.example.org/lab", "Jupyter server, such as http://127.0.0.1:8888/mcp-noteb"),
+        ("binder:a/b@c", "With --http, --url is the whole address of an MCP endpoint"),
     ],
 )
-def test_a_client_sends_the_token_to_no_other_address_than_that_of_a_bridge(home, address, said):
+def test_a_client_sends_the_token_to_no_other_address_than_that_of_an_endpoint(home, address, said):
     answer = run("install", "cursor", "--http", "--url", address)
     assert said in str(answer.exception)
     assert not (home / ".cursor" / "mcp.json").exists()
+
+
+def test_a_client_is_connected_to_a_jupyter_server_by_its_endpoint(home):
+    address = "http://127.0.0.1:8888/mcp-notebook"
+    answer = show("cursor", "--http", "--url", address)
+    assert json.loads(answer.stdout)["mcpServers"]["notebook"]["url"] == address
 
 
 def test_the_line_that_serve_prints_connects_a_client(home):

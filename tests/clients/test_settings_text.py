@@ -167,3 +167,12 @@ def test_another_server_of_that_name_is_replaced_in_its_place(client):
     order = [changed.index(name) for name in ("first", "notebook", "last")]
     assert order == sorted(order)
     assert add(client, changed) == text
+
+
+@EACH
+@pytest.mark.parametrize("servers", ["5", "true", '"x"'])
+def test_servers_of_another_type_are_named_and_left_alone(client, servers):
+    section = json.dumps(client.section)
+    text = f"{{{section}: {servers}}}" if client.syntax == "json" else f"{section} = {servers}"
+    with pytest.raises(ValueError, match=f"has a member {client.section!r} that is not a"):
+        add(client, text)

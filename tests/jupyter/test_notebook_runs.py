@@ -78,6 +78,27 @@ def test_a_python_notebook_whose_kernel_is_missing_runs_in_that_of_the_server(se
     assert steps[-1] == {"done": True}
 
 
+@pytest.mark.slow
+def test_a_missing_kernel_is_not_replaced_by_one_for_another_language_or_by_a_guess(home):
+    def add_kernel(name, language):
+        folder = home / "data" / "kernels" / name
+        folder.mkdir(parents=True)
+        spec = {"argv": ["false"], "display_name": name, "language": language}
+        (folder / "kernel.json").write_text(json.dumps(spec))
+
+    language = {"name": "Python"}
+    write_notebook(home / "gone.ipynb", LOAD, kernel="conda-gone", language_info=language)
+    write_notebook(home / "lost.ipynb", LOAD, kernel="conda-gone", language_info=language)
+    with jupyter_server(home, "--MultiKernelManager.default_kernel_name=ir") as server:
+        add_kernel("ir", "R")
+        steps = send_order(server, "gone.ipynb")
+        assert "'python3' is used instead" in steps[1]["step"]
+        assert steps[-1] == {"done": True}
+        add_kernel("geo", "python")
+        *_, failure = send_order(server, "lost.ipynb")
+        assert "The kernel 'conda-gone' of lost.ipynb did not start" in failure["error"]
+
+
 def test_two_clients_at_once_start_one_kernel_and_run_the_cells_once(server):
     path = write(server, "twice.ipynb", COUNT, LOAD, TOOL)
     with ThreadPoolExecutor() as threads:

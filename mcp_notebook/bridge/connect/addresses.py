@@ -13,11 +13,11 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 from mcp_notebook.bridge.access.gate import is_loopback
 from mcp_notebook.errors import RemoteError
 
-_PATH = "mcp-notebook"
+OWN_PATH = "mcp-notebook"
 """Path segment of the endpoint on a Jupyter server."""
 _SHORT_PATH = "mcp"
 """That of a bridge; on a Jupyter server, another extension may have it."""
-_ENDPOINTS = (_PATH, _SHORT_PATH)
+_ENDPOINTS = (OWN_PATH, _SHORT_PATH)
 _SHOWS_FILE = ("tree", "notebooks", "edit", "view", "files")
 """Path segments of Jupyter's URLs that are followed by a file's path."""
 _PAGES = frozenset(
@@ -149,8 +149,8 @@ def _add_scheme(text: str) -> str:
     if host.endswith(".ipynb") or not re.fullmatch(r"[\w.-]+(:\d+)?|\[[\da-fA-F:]+\](:\d+)?", host):
         raise RemoteError(
             f"{text.partition('?')[0]!r} is not an address. Paste the address of the Jupyter "
-            "server, as the browser shows it, or of an MCP endpoint, which ends in /mcp. To serve "
-            "a file, run `mcp-notebook stdio FILE`."
+            "server, as the browser shows it, or of an MCP endpoint, which ends in /mcp or "
+            "/mcp-notebook. To serve a file, run `mcp-notebook stdio FILE`."
         )
     local = is_loopback(re.sub(r":\d+$", "", host))
     return f"{'http' if local else 'https'}://{text}"
@@ -170,14 +170,14 @@ def _make_address(origin: str, words: Sequence[str], token: str | None) -> Addre
     at = next((at for at in range(after_user, len(words)) if words[at] in _ENDPOINTS), None)
     if at is not None:
         path = "/".join(words[at + 1 :]) if words[-1].endswith(".ipynb") else None
-        own = [*words[:at], _PATH, *words[at + 1 :]]
+        own = [*words[:at], OWN_PATH, *words[at + 1 :]]
         endpoints = dict.fromkeys((_join(origin, words), _join(origin, own)))
         return Address(tuple(endpoints), _join(origin, words[:at]), path, token)
     pages = [at for at in range(after_user, len(words)) if words[at] in _PAGES]
     if pages:
         server = words[: pages[0]]
         notebook = _find_notebook(words[pages[0] :])
-        endpoint = _join(origin, [*server, _PATH, *notebook])
+        endpoint = _join(origin, [*server, OWN_PATH, *notebook])
         path = "/".join(notebook) or None
         return Address((endpoint,), _join(origin, server), path, token)
     below = [_join(origin, [*words, path]) for path in _ENDPOINTS]

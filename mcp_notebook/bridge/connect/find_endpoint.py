@@ -11,7 +11,7 @@ import anyio
 import httpx2
 
 from mcp_notebook._version import __version__
-from mcp_notebook.bridge.connect.addresses import Address
+from mcp_notebook.bridge.connect.addresses import OWN_PATH, Address
 from mcp_notebook.bridge.connect.credentials import Credentials
 from mcp_notebook.bridge.connect.failures import explain_status, explain_token
 from mcp_notebook.bridge.connect.headers import list_headers
@@ -65,21 +65,27 @@ async def find_endpoint(
     for url in address.endpoints:
         remote = Remote(http, url, credentials)
         reply = await _ask(remote)
+        if isinstance(reply, Reply) and reply.location == f"{url}/":  # only a slash is added
+            remote = Remote(http, reply.location, credentials)
+            reply = await _ask(remote)
         if isinstance(reply, Message):
             name = _read_server_name(reply)
             if name == SERVER_NAME:
                 return remote
-            others.append(f"{url} belongs to {name or 'another MCP server'}, not to mcp-notebook.")
+            others.append(
+                f"{remote.url} belongs to {name or 'another MCP server'}, not to mcp-notebook."
+            )
             continue
-        if reply.location == f"{url}/":  # only a slash is added
-            return Remote(http, reply.location, credentials)
-        refusals.append((url, reply))
-    if others:
-        raise RemoteError(f"{others[0]} {_OWN_ADDRESS}")
-    url, reply = min(refusals, key=lambda refusal: refusal[1].status in _ABSENT)
+        refusals.append((remote, reply))
+        if url.startswith(f"{address.server}/{OWN_PATH}") and reply.status not in _ABSENT:
+            break  # our path: its refusal counts, and no other server needs the token
+    else:
+        if others:
+            raise RemoteError(f"{others[0]} {_OWN_ADDRESS}")
+    remote, reply = min(refusals, key=lambda refusal: refusal[1].status in _ABSENT)
     if reply.status in _ABSENT and not reply.words:
         raise await _explain_absence(http, address, credentials)
-    raise await explain_reply(Remote(http, url, credentials), reply)
+    raise await explain_reply(remote, reply)
 
 
 async def _ask(remote: Remote) -> Message | Reply:

@@ -3,8 +3,8 @@
 Runs in the user's kernel, on any thread: an `ActiveCall` notifies the log of each change on the
 thread where it happens. The log belongs to the extension, and survives ``%reload_ext``. It is
 bounded: it keeps the latest ended calls, and up to `MAX_BYTES` of their results. It contains no
-secrets. Of the calls that a bridge refuses, it has those of tools that do not exist; the others are
-in the bridge's audit log only.
+secrets. Of the calls that a bridge refuses, it has the latest of tools that do not exist; the
+others are in the bridge's audit log only.
 """
 
 import logging
@@ -33,6 +33,8 @@ logger = logging.getLogger(__name__)
 
 MAX_BYTES = 64 * 2**20
 """Bytes of all stored results together; a single result may take a quarter."""
+MAX_UNKNOWN = 20
+"""Calls of tools that do not exist. They are kept apart: clients that guess displace no others."""
 MAX_COUNTED = 200
 """Tools and clients that are counted by name; clients choose both names."""
 OTHERS = "others"
@@ -109,6 +111,8 @@ class CallLog:
         self._large: set[int] = set()
         """The numbers of open calls with large arguments."""
         self._ended: OrderedDict[int, LoggedCall] = OrderedDict()
+        self._unknown: OrderedDict[int, LoggedCall] = OrderedDict()
+        """Calls of tools that do not exist."""
         self._results: OrderedDict[int, tuple[Result, int]] = OrderedDict()
         """Results and their bytes, the oldest first."""
         self._bytes = 0
@@ -121,7 +125,8 @@ class CallLog:
     def list_calls(self) -> list[LoggedCall]:
         """Return all logged calls, in the order of their arrival."""
         with self._lock:
-            ended, opened = list(self._ended.values()), list(self._open.values())
+            ended = [*self._ended.values(), *self._unknown.values()]
+            opened = list(self._open.values())
         calls = {call.number: call for call in ended}
         calls |= {call.number: make_entry(call, came) for call, came in opened}
         return [calls[number] for number in sorted(calls)]
@@ -129,7 +134,8 @@ class CallLog:
     def find(self, number: int) -> LoggedCall | None:
         """Return a call by its number; None if it is unknown or was dropped."""
         with self._lock:
-            ended, opened = self._ended.get(number), self._open.get(number)
+            ended = self._ended.get(number) or self._unknown.get(number)
+            opened = self._open.get(number)
         return ended if opened is None else make_entry(*opened)
 
     def find_result(self, number: int) -> Result | None:
@@ -224,7 +230,10 @@ class CallLog:
                 never_ran=True,
                 error=error,
             )
-            self._keep(entry)
+            self._counts.add(structs.replace(entry, tool=OTHERS))
+            self._unknown[entry.number] = entry
+            if len(self._unknown) > MAX_UNKNOWN:
+                self._unknown.popitem(last=False)
         self.note_change()
 
     def _keep(self, entry: LoggedCall) -> None:

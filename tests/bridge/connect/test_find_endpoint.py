@@ -70,6 +70,32 @@ async def test_another_mcp_server_is_not_taken_for_a_notebook(other, name):
         assert await find(f"{url}/base/mcp") == f"{url}/base/mcp-notebook"
 
 
+@pytest.mark.parametrize("path", ["/base/lab", "/base", "/base/mcp"])
+async def test_a_refused_token_is_told_although_another_server_is_beside_and_it_is_not_sent_there(
+    path,
+):
+    asked = []
+
+    def answer(request):
+        asked.append(request.path)
+        return (403, {}, "") if request.path == "/base/mcp-notebook" else discovered("jupyter-x")
+
+    with web_server(answer) as url:
+        said = await explain(url + path)
+        assert f"{url}/base/mcp-notebook does not accept the token from the file ~/x.token" in said
+    assert asked == ["/base/mcp", "/base/mcp-notebook"][-1 - path.endswith("mcp") :]
+
+
+@pytest.mark.parametrize("name", ["mcp-notebook", "jupyter-x"])
+async def test_a_server_that_adds_a_slash_is_asked_who_it_is_as_well(name):
+    moved = (307, {"Location": "/mcp/"}, "")
+    with server({"/mcp": moved, "/mcp/": discovered(name)}) as url:
+        if name == "mcp-notebook":
+            assert await find(f"{url}/mcp") == f"{url}/mcp/"
+        else:
+            assert f"{url}/mcp/ belongs to jupyter-x" in await explain(f"{url}/mcp")
+
+
 async def test_a_jupyter_server_without_mcp_is_told_what_to_install():
     version = (200, JSON, json.dumps({"version": "2.17.0"}))
     with server({"/base/api": version}) as url:

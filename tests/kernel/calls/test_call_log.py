@@ -16,6 +16,7 @@ from mcp_notebook.kernel.calls.call_log import (
     MAX_ARGUMENTS,
     MAX_BYTES,
     MAX_COUNTED,
+    MAX_UNKNOWN,
     OTHERS,
     CallLog,
     copy_small,
@@ -180,6 +181,20 @@ def test_clients_that_make_up_names_fill_no_memory(log, make_call):
         run(make_call(f"tool_{number}", client=(f"client {number}", "")), WRONG)
     for names, name in ((log.count_calls().tools, "tool_"), (log.count_calls().clients, "client ")):
         assert names == {f"{name}{number}": 1 for number in range(MAX_COUNTED)} | {OTHERS: 3}
+
+
+def test_calls_of_no_tool_displace_no_real_ones_and_take_no_names_in_the_counts(log, make_call):
+    run(make_call())
+    for number in range(MAX_COUNTED + 3):
+        log.note_unknown(ClientProgram("x", ""), f"made_up_{number}", {}, "Unknown tool.")
+    run(make_call())
+    first, *guesses, last = log.list_calls()
+    assert [first.tool, last.tool] == ["add", "add"]
+    assert log.find_result(first.number) is not None
+    assert len(guesses) == MAX_UNKNOWN
+    assert guesses[-1].tool == f"made_up_{MAX_COUNTED + 2}"
+    assert log.find(guesses[-1].number) == guesses[-1]
+    assert log.count_calls().tools == {"add": 2, OTHERS: MAX_COUNTED + 3}
 
 
 def test_an_observer_is_called_at_each_step_and_one_that_fails_harms_nothing(log, make_call):

@@ -160,15 +160,20 @@ class CallStarter:
             self._tell_unknown(call, error)
 
     def _tell_unknown(self, call: ToolCall, error: UnknownTool) -> None:
-        """Show a call of a tool that does not exist in all notebooks: none knows whose it is."""
+        """Show a call of a tool that does not exist in all notebooks: none knows whose it is.
+
+        A guest's call is shown only in those with tools that the guest may call.
+        """
         unknown = messages.UnknownCall(
             client=call.request.profile.client,
             tool=error.name,
             arguments=[name[:_MAX_NAME] for name in islice(call.arguments, _MOST)],
             error=str(error),
         )
+        seen = {entry.kernel_id for entry in self._tools.list_entries(call.caller)}
         for link in self._links.open_links:
-            link.tell_unknown_call(unknown)
+            if call.caller.is_user or link.record.id in seen:
+                link.tell_unknown_call(unknown)
 
     def _describe_start(self, call: ToolCall, kernel_id: str) -> CallStart:
         request, tool = call.request, call.entry.tool

@@ -13,7 +13,7 @@ from live import TIMEOUT, kernel_with, record_of
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-from mcp_notebook.bridge.access.caller import Caller, Permissions
+from mcp_notebook.bridge.access.caller import OWNER, Caller, Permissions
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.calls.gates import identify_request
@@ -155,6 +155,29 @@ async def test_a_call_that_is_not_started_is_a_refusal(sums, era):
     assert isinstance(refusal, CallRefusal)
     assert (refusal.tool, refusal.caller) == ("ad", "owner")
     assert "Unknown tool" in refusal.reason
+
+
+async def test_a_guests_call_of_no_tool_is_told_only_to_notebooks_with_tools_for_it(tmp_path):
+    def list_told(kernel):
+        return [each.tool for each in kernel.heard if isinstance(each, messages.UnknownCall)]
+
+    guest = Caller(name="guest", permissions=Permissions(tools=("add",)))
+    catalog = Catalog()
+    async with (
+        peer(tmp_path, welcome("add")) as sales,
+        peer(tmp_path, welcome(), name="costs") as costs,
+        Links(catalog) as links,
+    ):
+        for each in (sales, costs):
+            await links.connect(each.record)
+        for caller, name in ((guest, "guess"), (OWNER, "typo")):
+            server = make_server(catalog, links, default_caller=caller)
+            async with Client(in_process(server)) as client:
+                assert is_unknown(await client.call_tool(name, {}))
+        with anyio.fail_after(TIMEOUT):
+            while not all("typo" in list_told(each) for each in (sales, costs)):
+                await anyio.lowlevel.checkpoint()
+        assert (list_told(sales), list_told(costs)) == (["guess", "typo"], ["typo"])
 
 
 @pytest.mark.parametrize("wrong", ["name", "arguments"])
