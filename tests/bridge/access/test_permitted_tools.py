@@ -8,7 +8,7 @@ from mcp_notebook.bridge.access.caller import OWNER, Caller, Permissions
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.errors import AmbiguousTool, OtherKind, ToolGone, UnknownTool
-from mcp_notebook.text.missing_tools import explain_departed_kernel
+from mcp_notebook.text.missing_tools import DroppedTool, explain_departed_kernel
 from mcp_notebook.wire import messages
 
 
@@ -153,7 +153,9 @@ def test_a_renamed_tool_does_not_tell_a_name_that_is_hidden(catalog):
     described = structs.replace(info("say"), description="Say it.")
     catalog.set_kernel("1", notebook="sales", tools=[described])
     tools.list_entries(who)
-    catalog.set_kernel("1", notebook="sales", tools=[structs.replace(described, name="tell")])
+    new = [structs.replace(described, name="tell")]
+    renamed = {"say": DroppedTool("renamed", 0.0, new_name="tell")}
+    catalog.set_kernel("1", notebook="sales", tools=new, missing=renamed)
     with pytest.raises(ToolGone, match="tell"):
         tools.find(OWNER, "say")
     with pytest.raises(ToolGone) as error:
