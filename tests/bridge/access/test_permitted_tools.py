@@ -1,5 +1,7 @@
 """What callers with different permissions see of one catalogue."""
 
+import time
+
 import pytest
 from msgspec import structs
 
@@ -154,7 +156,7 @@ def test_a_renamed_tool_does_not_tell_a_name_that_is_hidden(catalog):
     catalog.set_kernel("1", notebook="sales", tools=[described])
     tools.list_entries(who)
     new = [structs.replace(described, name="tell")]
-    renamed = {"say": DroppedTool("renamed", 0.0, new_name="tell")}
+    renamed = {"say": DroppedTool("renamed", time.time(), new_name="tell")}
     catalog.set_kernel("1", notebook="sales", tools=new, missing=renamed)
     with pytest.raises(ToolGone, match="tell"):
         tools.find(OWNER, "say")
