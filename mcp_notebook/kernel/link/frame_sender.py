@@ -8,11 +8,11 @@ sent meanwhile, and the loop writes it.
 import asyncio
 import contextlib
 import socket
-import threading
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
+from mcp_notebook.kernel.safe.interrupter import InterruptSafeLock
 from mcp_notebook.wire import frames
 
 
@@ -32,7 +32,7 @@ class FrameSender:
         if self._socket.family == socket.AF_INET:
             # asyncio sets it only on sockets whose `proto` is TCP; accepted sockets lack that.
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._lock = threading.Lock()
+        self._lock = InterruptSafeLock()
         self._waiting: deque[memoryview] = deque()
         self.backlog = 0
         """Bytes that wait for the bridge."""

@@ -22,6 +22,7 @@ only afterwards. An exception that is raised in a finalizer is lost. So `interru
 called again.
 """
 
+import _thread
 import ctypes
 import signal
 import sys
@@ -30,6 +31,7 @@ import time
 import types
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol, Self, TypeVar
 
 try:
@@ -47,6 +49,24 @@ began to wait just as the signal came. Our own code that the exception passes th
 microseconds."""
 _SIGNAL_ARRIVES = 1.0
 """Maximum seconds to wait for a signal that was sent; it normally takes microseconds."""
+
+
+class InterruptSafeLock(_thread.RLock):  # type: ignore[misc]  # final only for type checkers
+    """A lock for ``with`` that an interrupt never leaves locked.
+
+    Since Python 3.14, an exception may be raised after a plain lock was taken and before the block
+    begins, and then nothing releases it. Between the end of a method in Python and the block, none
+    is raised. ``__exit__`` is C's, which releases before it can be interrupted.
+    """
+
+    def __enter__(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002
+        """Take the lock; it is not held if this raises."""
+        try:
+            return self.acquire(blocking, timeout)
+        except BaseException:
+            with suppress(RuntimeError):  # it was not taken yet
+                self.release()
+            raise
 
 
 class Scope(Protocol):
@@ -94,7 +114,7 @@ class Interrupter(ABC):
     def __init__(self, error: type[BaseException]) -> None:
         self._error = error
         self._thread = threading.get_ident()
-        self._lock = threading.Lock()
+        self._lock = InterruptSafeLock()
         self._is_open = False
         self._is_held = False
         """Whether interrupts are noted, to be raised by `lift`."""
