@@ -55,6 +55,8 @@ class Capture:
         call's own code has set."""
         self.yielded: list[Any] = []
         """What the call's generator has yielded."""
+        self.figures = 0
+        """matplotlib figures that the call has displayed."""
         self.steps = Steps()
         """The steps of the call's tasks."""
         self._reset()

@@ -132,7 +132,9 @@ class CallConverter:
         figure = self.values.find_canvas_figure(args[0]) if args else None
         if figure is not None:
             capture.add_canvas(figure)
-        return self.values.format_display(*args, **kwargs)
+        before = capture.figures
+        capture.figures += bool(args) and self.values.is_figure(args[0])
+        return self.values.format_display(*args, **kwargs, figures_before=before)
 
     def _make_failure(
         self, call: ActiveCall, error: BaseException, yielded: Sequence[Any] = ()

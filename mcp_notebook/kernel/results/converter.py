@@ -9,7 +9,7 @@ Whatever the value's own code raises, the client gets a sentence and the kernel 
 """
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from mimetypes import guess_extension
@@ -137,18 +137,26 @@ class Converter:
         value: Any,
         include: Any = None,
         exclude: Any = None,
+        *,
+        figures_before: int = 0,
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Format a displayed value as ``display_formatter.format`` does for a cell.
 
-        Figures that are too large for memory are drawn smaller. Tables, arrays and content blocks
-        become the same content as returned ones.
+        Figures that are too large for memory are drawn smaller. One for which there may be no room
+        in the result is drawn when the result is made, as it is now. Tables, arrays and content
+        blocks become the same content as returned ones.
 
         Args:
             value: The displayed value.
             include: MIME types, as ``display_formatter.format`` takes them.
             exclude: The same.
+            figures_before: Figures that the call has displayed before.
         """
         if matplotlib_figures.can_draw(value):
+            late = figures_before >= self._budget.pictures - 1
+            restore = matplotlib_figures.take_snapshot(value) if late else None
+            if restore is not None:
+                return self._format_undrawn(value, restore)
             side = self._budget.picture_side
             return matplotlib_figures.draw_figure(value, self._context.format, side)
         data, metadata = self._context.format(value, include, exclude)
@@ -178,6 +186,11 @@ class Converter:
         for figure in figures:
             if problem or not matplotlib_figures.has_figure(value, figure):
                 yield self._format_undrawn(figure)
+
+    @staticmethod
+    def is_figure(value: Any) -> bool:
+        """Return whether a value is a matplotlib figure, or what stands for one."""
+        return matplotlib_figures.can_draw(value)
 
     @staticmethod
     def find_canvas_figure(value: Any) -> Any:
@@ -339,8 +352,10 @@ class Converter:
         # How much of structured content is sent is decided later.
         return MAX_COLLECTED if output is None else budget.chars
 
-    def _format_undrawn(self, figure: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        piece = render_undrawn(figure, self._context.format, self._budget)
+    def _format_undrawn(
+        self, figure: Any, restore: Callable[[], Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        piece = render_undrawn(figure, self._context.format, self._budget, restore)
         return {"text/plain": piece.text}, {RENDERED: RenderedDisplay((piece,))}
 
     def _render_yielded(self, items: Sequence[Any], budget: Budget) -> list[Piece]:

@@ -34,7 +34,7 @@ exact. A plot's JSON comes before its text, which only says how to display it.
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from html import unescape
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_to_bytes
@@ -131,17 +131,21 @@ def render_display(
     return pieces
 
 
-def render_undrawn(figure: Any, format_: Any, budget: Budget) -> Piece:
+def render_undrawn(
+    figure: Any, format_: Any, budget: Budget, restore: Callable[[], Any] | None = None
+) -> Piece:
     """Render a matplotlib figure as the text that stands for it until it is drawn.
 
     Args:
         figure: A value that `matplotlib_figures.draw_figure` draws.
         format_: IPython's ``shell.display_formatter.format``.
         budget: The limits of the result.
+        restore: Returns the figure to draw, if this one may have changed until then.
     """
+    find = restore or (lambda: figure)  # a copy needs the figure no more
 
     def draw() -> list[Piece]:
-        drawn = matplotlib_figures.draw_figure(figure, format_, budget.picture_side)
+        drawn = matplotlib_figures.draw_figure(find(), format_, budget.picture_side)
         return render_display(*drawn, budget)
 
     def explain(error: BaseException) -> list[Piece]:
@@ -151,7 +155,7 @@ def render_undrawn(figure: Any, format_: Any, budget: Budget) -> Piece:
     return Piece(
         Text(f"[Not drawn: {line}.]"),
         draw=lambda: guard(draw, recover=explain),
-        figure=matplotlib_figures.refer_to(figure),
+        figure=matplotlib_figures.refer_to(figure) if restore is None else None,
     )
 
 

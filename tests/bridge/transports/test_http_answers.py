@@ -66,7 +66,7 @@ def read_events(body):
         ("*", 406),
         ("", 406),
         (None, 406),
-        (f"{'x/y, ' * 1_000}{BOTH}", 406),
+        (f"{'x/y, ' * 1_000}{BOTH}", 200),
     ],
 )
 async def test_a_client_has_to_accept_json_and_streams(home, era, accept, status):

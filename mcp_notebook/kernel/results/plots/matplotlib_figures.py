@@ -7,6 +7,7 @@ colours; a figure that is too large for memory is drawn smaller.
 
 import io
 import math
+import pickle
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -209,6 +210,23 @@ def _describe(
 def refer_to(value: Any) -> Any:
     """Return a weak reference to the whole figure that a value is, or to the value."""
     return weakref.ref(_get_root_figure(value.figure if is_canvas(value) else value))
+
+
+def take_snapshot(figure: Any) -> Callable[[], Any] | None:
+    """Return a function that returns a copy of a figure as it is now; None if it has none."""
+    if not _is_figure(figure):
+        return None
+    figure = _get_root_figure(figure)
+    canvas = figure.canvas
+    manager = canvas.manager
+    try:
+        canvas.manager = None  # or the copy would be open in pyplot
+        data = pickle.dumps(figure)
+    except Exception:  # noqa: BLE001 - artists may hold anything
+        return None
+    finally:
+        canvas.manager = manager
+    return lambda: pickle.loads(data)  # noqa: S301 - from this process
 
 
 def _draw_smaller(

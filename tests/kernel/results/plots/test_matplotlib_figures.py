@@ -201,6 +201,35 @@ def test_of_twelve_figures_those_that_are_sent_are_drawn(drawing, drawn, plt, wa
         assert note == "[4 of 12 pictures are left out and not drawn.]"
 
 
+def test_of_twelve_displayed_figures_too_each_as_it_was_then(drawing, drawn, plt):
+    figure, axes = plt.subplots()
+    drawn.clear()
+    outputs = []
+    for number in range(12):
+        axes.clear()
+        axes.set_title(f"number {number}")
+        axes.plot([number])
+        data, metadata = drawing.format_display(figure, figures_before=number)
+        outputs.append(Displayed(data, metadata))
+    axes.clear()
+    before = plt.get_fignums()
+    result = drawing.make_result(None, outputs)
+    assert plt.get_fignums() == before
+    assert len(drawn) == 8
+    sent, left_out, _ = read_titles(result)
+    assert (sent, left_out) == (SENT, list(range(7, 11)))
+
+
+def test_a_late_figure_that_cannot_be_copied_is_drawn_at_once(drawing, drawn, plt):
+    figure, axes = plt.subplots()
+    axes.plot([1, 2])
+    figure.cannot_be_copied = lambda: None
+    drawn.clear()
+    data, _ = drawing.format_display(figure, figures_before=20)
+    assert "image/png" in data
+    assert drawn == [figure]
+
+
 def test_a_shown_figure_that_is_gone_by_the_end_of_the_call_is_sent(drawing, plt):
     [figure] = make_figures(plt, 1)
     outputs = [Displayed(*drawing.format_display(figure))]
