@@ -57,7 +57,7 @@ _NO_TOOLS_IN_FOLDER = "none yet. Save a notebook there that has a `%%mcp_tool` c
 _MAX_SHOWN = 40
 """Names of tools, and of notebooks, that are printed at the start."""
 _NO_START = "The notebook could not be run. Its owner sees why where mcp-notebook was started."
-"""What callers get of it who do not get errors in full."""
+"""The failure, for callers who do not get errors in full."""
 _SETTLE_LIMIT = 3.0
 """Seconds that live notebooks have to answer before the first list goes out without them."""
 

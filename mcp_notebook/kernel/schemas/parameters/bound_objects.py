@@ -13,7 +13,7 @@ from typing import Any
 
 from mcp_notebook.errors import CallError
 from mcp_notebook.kernel.safe.libraries import get_module_name, get_mro
-from mcp_notebook.kernel.schemas.parameters.unhinted import is_of_arrays
+from mcp_notebook.kernel.schemas.parameters.unhinted import is_array_attribute
 
 _VALUES = frozenset(
     (
@@ -95,7 +95,7 @@ def explain_objects(
         and isinstance(node.value, ast.Name)
         and node.value.id in untyped
         and node.attr not in _PLAIN_ATTRIBUTES
-        and not is_of_arrays(node.attr)  # for these, lists can be sent
+        and not is_array_attribute(node.attr)  # for these, lists can be sent
     }
     for node in nodes:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):

@@ -275,9 +275,7 @@ class _Signature:
         """
         parameters = [
             structs.replace(item, seen_as="bound")
-            if is_object(variables.get(item.name))
-            and self._needs(item, variables[item.name])
-            and not is_compared(code(), item.name)
+            if is_object(variables.get(item.name)) and self._needs(item, variables[item.name], code)
             else item
             for item in self.parameters
         ]
@@ -293,13 +291,14 @@ class _Signature:
         body = self.bodies.get(item.name)
         return body is not None and self._find_hint(item) is body.hint
 
-    def _needs(self, item: HintedParameter, value: Any) -> bool:
+    def _needs(self, item: HintedParameter, value: Any, code: Callable[[], ast.AST]) -> bool:
         """Return whether a parameter can only be such an object."""
         if item.seen_as != "argument" or item.default is not NO_DEFAULT:
             return False
         if item.hint is NO_DEFAULT:
             # The docstring's type; the body tells what the object may be as well.
-            return self._is_by_body(item) or self._find_hint(item) in (Any, type(value))
+            is_untyped = self._is_by_body(item) or self._find_hint(item) in (Any, type(value))
+            return is_untyped and not is_compared(code(), item.name)
         try:
             build_validator([make_parameter(item.name, item.hint, NO_DEFAULT)], self.name)
         except DefinitionError:

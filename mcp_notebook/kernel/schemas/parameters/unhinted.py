@@ -90,7 +90,7 @@ _EXPRESSIONS = {
 """Patterns of expressions with a name X, as `ast.unparse` writes them."""
 
 
-def is_of_arrays(attribute: str) -> bool:
+def is_array_attribute(attribute: str) -> bool:
     """Return whether arrays, series or tables have an attribute, and objects of other kinds not."""
     return _OWNERS.get(attribute, _OTHER) != _OTHER
 
@@ -231,7 +231,7 @@ def explain_list(error: BaseException, arguments: Mapping[str, Any], schema: Sch
     """
     is_of_lists = isinstance(error, AttributeError | TypeError)
     found = _OF_LISTS.search(describe_error(error)) if is_of_lists else None
-    if found is None or not is_of_arrays(found[1] or "T"):
+    if found is None or not is_array_attribute(found[1] or "T"):
         return None
     names = [
         f"`{name}`"
