@@ -119,7 +119,7 @@ class Client:
     section: str = "mcpServers"
     """The key of the settings that holds the servers, an object by name."""
     has_list: bool = False
-    """Whether that is a list of servers with their names instead."""
+    """Whether the section is a list of named servers."""
     make_entry: Callable[[Server], Entry]
     """Returns the entry for a server."""
     header_from: HeaderSource = "variable"

@@ -44,7 +44,7 @@ ROUTES: tuple[tuple[str, type[JupyterHandler]], ...] = (
 """Path patterns below the server's base URL, without the first slash, and their handlers. A group
 in a pattern becomes an argument of the handler's methods."""
 _SHARED_ROUTES = ((r"mcp/?", McpHandler), (r"mcp/(.+?)/?", McpHandler))
-"""Short addresses, for which other extensions come first, whichever is loaded first."""
+"""Added last, so that another extension keeps the address if it has it."""
 
 
 def _load_jupyter_server_extension(app: ServerApp) -> None:
@@ -69,7 +69,7 @@ def _load_jupyter_server_extension(app: ServerApp) -> None:
     def add_routes(routes: Iterable[tuple[str, type[JupyterHandler]]]) -> None:
         app.web_app.add_handlers(".*$", [(f"{base}/{path}", handler) for path, handler in routes])
 
-    def meet_neighbours() -> None:
+    def meet_other_extensions() -> None:
         """Add what depends on other extensions, when all are loaded."""
         add_routes(_SHARED_ROUTES)
         manager = app.web_app.settings.get("mcp_manager")
@@ -79,4 +79,4 @@ def _load_jupyter_server_extension(app: ServerApp) -> None:
             manager.add_server({"name": SERVER_NAME} | entry)
 
     add_routes(ROUTES)
-    app.io_loop.add_callback(meet_neighbours)
+    app.io_loop.add_callback(meet_other_extensions)

@@ -176,8 +176,8 @@ class ServedNotebook:
         """Read what the notebook last offered, before it is served; touches the disk.
 
         Returns:
-            Whether that is known; for a kernel from the start, of the same code, if only from its
-            source.
+            Whether there is anything to list. A notebook that is run at once counts only what its
+            present code offered or declares.
         """
         find = find_offer if self._room is None else find_last_offer
         offer = find(self._settings.home, self.path)

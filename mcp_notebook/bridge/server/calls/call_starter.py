@@ -6,11 +6,10 @@ its refusal.
 
 from __future__ import annotations
 
-import itertools
 import secrets
 import time
 from collections.abc import Sequence
-from itertools import islice
+from itertools import count, islice
 
 from msgspec import structs
 
@@ -39,8 +38,10 @@ from mcp_notebook.errors import CallError, KernelGone, NotStarted, UnknownTool
 from mcp_notebook.protocol.errors import ProtocolError
 from mcp_notebook.wire import messages
 
-_MAX_NAME, _MOST = 80, 10
-"""Characters of an argument's name, and names, that notebooks show of a call of no tool."""
+_MAX_NAME = 80
+"""Characters of an argument's name that notebooks show of a call of a tool that does not exist."""
+_MAX_NAMES = 10
+"""Arguments of such a call that they show."""
 _CANCELLED = "The call was cancelled before it was started."
 _RUNS_ON = "The call was cancelled. The notebook's cells run on, for later calls."
 _FAILED = "The call was not started because of an internal error in mcp-notebook: {}."
@@ -71,7 +72,7 @@ class CallStarter:
         self._room = room
         self._observers = tuple(observers)
         self._prefix = secrets.token_hex(4)
-        self._numbers = itertools.count(1)
+        self._numbers = count(1)
 
     async def start(self, call: ToolCall) -> RunningCall | OtherAnswer:
         """Start a call, or return what its client gets instead.
@@ -167,7 +168,7 @@ class CallStarter:
         unknown = messages.UnknownCall(
             client=call.request.profile.client,
             tool=error.name,
-            arguments=[name[:_MAX_NAME] for name in islice(call.arguments, _MOST)],
+            arguments=[name[:_MAX_NAME] for name in islice(call.arguments, _MAX_NAMES)],
             error=str(error),
         )
         seen = {entry.kernel_id for entry in self._tools.list_entries(call.caller)}
