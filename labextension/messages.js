@@ -7,7 +7,7 @@ const fs = require('fs');
 const path = require('path');
 const ts = require('typescript');
 
-const SOURCES = path.join(__dirname, 'src');
+const SOURCES = ['src', '../panel'].map(folder => path.join(__dirname, folder));
 const CATALOGUE = path.join(__dirname, 'mcp_notebook.pot');
 /** The methods of JupyterLab's TranslationBundle, with the number of texts that they take. */
 const METHODS = { __: 1, _n: 2 };
@@ -21,9 +21,12 @@ msgstr ""
 
 const places = new Map();
 const flaws = [];
-for (const file of fs.readdirSync(SOURCES, { recursive: true }).sort()) {
+const files = SOURCES.flatMap(folder =>
+  fs.readdirSync(folder, { recursive: true }).map(file => ({ folder, file }))
+).sort((a, b) => (a.file < b.file ? -1 : 1));
+for (const { folder, file } of files) {
   if (/\.tsx?$/.test(file)) {
-    const text = fs.readFileSync(path.join(SOURCES, file), 'utf8');
+    const text = fs.readFileSync(path.join(folder, file), 'utf8');
     const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
     visit(source, file);
   }

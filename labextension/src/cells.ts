@@ -15,11 +15,11 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import { PanelLayout, Widget } from '@lumino/widgets';
 
-import { ITool } from './api';
-import { countTools, describeEffect, describeKind } from './format';
+import { countTools, describeEffect, describeKind } from '../../panel/format';
+import { ITool } from '../../panel/messages';
+import { ILack, PanelStore } from '../../panel/store';
 import { loadExtension } from './front';
-import { ILack, findLack } from './python';
-import { PanelStore } from './store';
+import { findLack } from './python';
 
 /** What is said of our magics if the extension is not loaded, and of it if it is not installed. */
 const NOT_LOADED =

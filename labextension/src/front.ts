@@ -11,9 +11,9 @@ import {
 } from '@jupyterlab/notebook';
 import { TranslationBundle } from '@jupyterlab/translation';
 
-import { INotebookActions } from './hooks';
+import { INotebookActions, LOAD, LOADS } from '../../panel/hooks';
+import { PanelStore } from '../../panel/store';
 import { ensureInstalled } from './python';
-import { PanelStore } from './store';
 
 /** Tell the store which notebook is in front, and what becomes of its kernel. */
 export function followFront(tracker: INotebookTracker, store: PanelStore): void {
@@ -142,9 +142,6 @@ function insertBelow(
   void notebook.scrollToItem(index, 'smart');
 }
 
-/** The line that makes a notebook's functions tools. */
-export const LOAD = '%load_ext mcp_notebook';
-const LOADS = /^[ \t]*%(load|reload)_ext[ \t]+mcp_notebook\b/m;
 
 /**
  * Run the cell that loads mcp_notebook, and then others.

@@ -10,12 +10,13 @@ import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator, TranslationBundle, nullTranslator } from '@jupyterlab/translation';
 import { ToolbarButton } from '@jupyterlab/ui-components';
 
+import { IPanelContext } from '../../panel/hooks';
+import { PanelStore } from '../../panel/store';
+import { JupyterHost } from './api';
 import { addCellLines } from './cells';
 import { followFront, makeActions } from './front';
-import { IPanelContext } from './hooks';
 import { SidePanel, panelIcon } from './panel';
 import { StatusItem } from './status';
-import { PanelStore } from './store';
 
 const OPEN = 'mcp-notebook:open-panel';
 const STOP = 'mcp-notebook:stop-calls';
@@ -39,7 +40,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
     statusBar: IStatusBar | null
   ) => {
     const trans = (translator ?? nullTranslator).load('mcp_notebook');
-    const store = new PanelStore({ settings: app.serviceManager.serverSettings, trans });
+    const store = new PanelStore(new JupyterHost(app.serviceManager.serverSettings, trans));
     const context: IPanelContext = { store, trans, actions: makeActions(app, tracker, store, trans) };
     if (tracker) {
       followFront(tracker, store);

@@ -3,14 +3,7 @@ import { Dialog, showDialog } from '@jupyterlab/apputils';
 import { NotebookActions, NotebookPanel } from '@jupyterlab/notebook';
 import { TranslationBundle } from '@jupyterlab/translation';
 
-import { PanelStore } from './store';
-
-/** Why a kernel cannot load mcp_notebook. */
-export interface ILack {
-  text: string;
-  /** What a cell has to run to install it; empty if it cannot be installed. */
-  line: string;
-}
+import { ILack, PanelStore } from '../../panel/store';
 
 /** Changes nothing in the kernel's namespace. Quoted, the answer is safe in a `repr`. */
 const ASK = `(lambda get: get("urllib.parse").parse.quote(get("json").dumps([

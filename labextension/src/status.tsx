@@ -1,9 +1,10 @@
 /** The item of the status bar: always seen, and never in the file. */
-import { ReactWidget, stopIcon } from '@jupyterlab/ui-components';
+import { ReactWidget } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
-import { countTools, formatClock } from './format';
-import { IPanelContext, useClock, useStore } from './hooks';
+import { countTools, formatClock } from '../../panel/format';
+import { IPanelContext, useClock, useStore } from '../../panel/hooks';
+import { StopIcon } from '../../panel/icons';
 
 export class StatusItem extends ReactWidget {
   constructor(
@@ -56,7 +57,7 @@ function Item(props: IPanelContext & { open: () => void }): JSX.Element | null {
           disabled={call.is_stopping}
           onClick={() => void store.act(kernel, { action: 'stop', call: call.number })}
         >
-          <stopIcon.react tag="span" className="jp-mcp-icon" />
+          <StopIcon />
         </button>
       )}
     </>

@@ -1,11 +1,9 @@
 /** The kernel of the notebook in front and how clients reach it. */
-import { URLExt } from '@jupyterlab/coreutils';
 import * as React from 'react';
 
-import { INotebookState } from '../api';
 import { describeTrouble, stripBackticks } from '../format';
-import { LOAD } from '../front';
-import { IPanelContext, ISectionProps } from '../hooks';
+import { IPanelContext, ISectionProps, LOAD } from '../hooks';
+import { INotebookState } from '../messages';
 import { Copyable, Section, SmallButton } from './section';
 
 /** Say in a word whether clients can call, and what there is to do if not. */
@@ -94,14 +92,15 @@ function Status(props: {
 export function ConnectionSection(props: ISectionProps): JSX.Element {
   const { store, trans, notebook } = props;
   const addresses = notebook.addresses.map(stripBackticks).filter(text => text.startsWith('http'));
-  const own = URLExt.join(store.server.settings.baseUrl, 'mcp-notebook');
-  const all = [...new Set([own, ...addresses])];
+  const own = store.host.server?.url ?? [];
+  const all = [...new Set(addresses.concat(own))];
   return (
     <Section title={trans.__('Connection')}>
       {all.map(address => (
         <Copyable
           key={address}
           text={address}
+          host={store.host}
           label={trans.__('Copy the address')}
           copy={trans.__('Copy')}
           onCopied={() => store.setNote(trans.__('The address was copied.'))}

@@ -1,10 +1,10 @@
 /** The calls that wait or run, each with its clock, its progress and a stop button. */
-import { stopIcon } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
-import { IOpenCall } from '../api';
 import { formatClock } from '../format';
 import { ISectionProps, useClock } from '../hooks';
+import { StopIcon } from '../icons';
+import { IOpenCall } from '../messages';
 import { KindBadge, Section, SmallButton } from './section';
 
 export function RunningSection(props: ISectionProps): JSX.Element {
@@ -44,7 +44,7 @@ function RunningCall(props: ISectionProps & { call: IOpenCall; now: number }): J
           disabled={call.is_stopping}
           onClick={() => void store.act(kernel, { action: 'stop', call: call.number })}
         >
-          <stopIcon.react tag="span" className="jp-mcp-icon" />
+          <StopIcon />
         </SmallButton>
       </div>
       <div className="jp-mcp-row jp-mcp-small">

@@ -1,11 +1,10 @@
 /** The last calls: what was asked, and what came of it; opened, all of it. */
-import { caretDownIcon, caretRightIcon } from '@jupyterlab/ui-components';
-import { Clipboard } from '@jupyterlab/apputils';
 import * as React from 'react';
 
-import { ICallDetails, IEndedCall, findCall, findCell, pictureUrl } from '../api';
 import { describeState, formatTime } from '../format';
 import { ISectionProps } from '../hooks';
+import { Caret } from '../icons';
+import { ICallDetails, IEndedCall } from '../messages';
 import { KindBadge, Section, SmallButton } from './section';
 
 export function CallsSection(props: ISectionProps): JSX.Element {
@@ -41,9 +40,8 @@ function describeOrigin(call: IEndedCall | undefined): string {
 }
 
 function EndedCall(props: ISectionProps & { call: IEndedCall }): JSX.Element {
-  const { store, trans, kernel, notebook, call } = props;
+  const { trans, call } = props;
   const [isOpen, setOpen] = React.useState(false);
-  const Caret = isOpen ? caretDownIcon : caretRightIcon;
   const outcome = describeState(trans, call);
   return (
     <li className="jp-mcp-call">
@@ -53,7 +51,7 @@ function EndedCall(props: ISectionProps & { call: IEndedCall }): JSX.Element {
         title={call.call}
         onClick={() => setOpen(!isOpen)}
       >
-        <Caret.react tag="span" className="jp-mcp-icon" />
+        <Caret isOpen={isOpen} />
         <code className={isOpen ? 'jp-mcp-main' : 'jp-mcp-main jp-mcp-lines-3'}>{call.call}</code>
       </button>
       <div className="jp-mcp-outcome jp-mcp-small">
@@ -63,13 +61,10 @@ function EndedCall(props: ISectionProps & { call: IEndedCall }): JSX.Element {
         </span>
         {isOpen && <span className="jp-mcp-side">{formatTime(call.came)}</span>}
         {!isOpen && call.has_picture && (
-          <img
-            className="jp-mcp-thumbnail"
-            loading="lazy"
-            // The kernel cannot make one, or no longer has the result.
-            onError={event => (event.currentTarget.hidden = true)}
+          <Picture
+            {...props}
+            index="thumbnail"
             alt={trans.__('A picture that %1 returned', call.tool)}
-            src={pictureUrl(store.server, kernel, notebook.kernel, call.number, 'thumbnail')}
           />
         )}
         {!isOpen && call.result && (
@@ -83,13 +78,46 @@ function EndedCall(props: ISectionProps & { call: IEndedCall }): JSX.Element {
   );
 }
 
+/** A picture of a call's result, or its thumbnail. */
+function Picture(
+  props: ISectionProps & { call: IEndedCall; index: number | 'thumbnail'; alt: string }
+): JSX.Element | null {
+  const { store, kernel, notebook, call, index, alt } = props;
+  const [url, setUrl] = React.useState('');
+  React.useEffect(() => {
+    let isShown = true;
+    // The kernel cannot make a thumbnail, or no longer has the result.
+    store.host.findPicture(kernel, notebook.kernel, call.number, index).then(
+      found => isShown && setUrl(found),
+      () => undefined
+    );
+    return () => {
+      isShown = false;
+    };
+  }, [store, kernel, notebook.kernel, call.number, index]);
+  if (url === '') {
+    return null;
+  }
+  return index === 'thumbnail' ? (
+    <img
+      className="jp-mcp-thumbnail"
+      loading="lazy"
+      onError={event => (event.currentTarget.hidden = true)}
+      alt={alt}
+      src={url}
+    />
+  ) : (
+    <img alt={alt} src={url} />
+  );
+}
+
 function Details(props: ISectionProps & { call: IEndedCall }): JSX.Element {
   const { store, trans, actions, kernel, notebook, call } = props;
   const [details, setDetails] = React.useState<ICallDetails | null>(null);
   const [failure, setFailure] = React.useState('');
   React.useEffect(() => {
     let isShown = true;
-    findCall(store.server, kernel, call.number).then(
+    store.host.findCall(kernel, call.number).then(
       found => isShown && setDetails(found),
       error => isShown && setFailure(error.message)
     );
@@ -101,7 +129,7 @@ function Details(props: ISectionProps & { call: IEndedCall }): JSX.Element {
     return <p className="jp-mcp-empty">{failure || trans.__('Loading…')}</p>;
   }
   const record = () =>
-    void findCell(store.server, kernel, call.number).then(
+    void store.host.findCell(kernel, call.number).then(
       cell => {
         if (!actions.insertRecordedCell(kernel, cell)) {
           store.setNote(trans.__('Its notebook is no longer open here.'));
@@ -111,15 +139,15 @@ function Details(props: ISectionProps & { call: IEndedCall }): JSX.Element {
     );
   const copy = () => {
     if (details.pictures.length === 0) {
-      Clipboard.copyToSystem(details.result);
+      store.host.copy(details.result);
       return store.setNote(trans.__('The result was copied.'));
     }
-    const url = pictureUrl(store.server, kernel, notebook.kernel, call.number, 0);
+    const url = store.host.findPicture(kernel, notebook.kernel, call.number, 0);
     copyPicture(url, details.result).then(
       () => store.setNote(trans.__('The picture was copied.')),
       () => {
         if (details.result) {
-          Clipboard.copyToSystem(details.result);
+          store.host.copy(details.result);
         }
         store.setNote(
           details.result
@@ -135,10 +163,11 @@ function Details(props: ISectionProps & { call: IEndedCall }): JSX.Element {
       <pre tabIndex={0}>{details.arguments}</pre>
       <h4>{call.is_error ? trans.__('Error') : trans.__('Result')}</h4>
       {details.pictures.map((_, index) => (
-        <img
+        <Picture
+          {...props}
           key={index}
+          index={index}
           alt={trans.__('Picture %1 of the result', index + 1)}
-          src={pictureUrl(store.server, kernel, notebook.kernel, call.number, index)}
         />
       ))}
       {details.result && <pre tabIndex={0}>{details.result}</pre>}
@@ -178,9 +207,9 @@ function Details(props: ISectionProps & { call: IEndedCall }): JSX.Element {
 }
 
 /** Copy a picture as PNG, which is what clipboards take, and the text that came with it. */
-async function copyPicture(url: string, text: string): Promise<void> {
+async function copyPicture(url: Promise<string>, text: string): Promise<void> {
   const encode = async () => {
-    const bitmap = await createImageBitmap(await (await fetch(url)).blob());
+    const bitmap = await createImageBitmap(await (await fetch(await url)).blob());
     const canvas = new OffscreenCanvas(bitmap.width, bitmap.height);
     canvas.getContext('2d')?.drawImage(bitmap, 0, 0);
     return canvas.convertToBlob();

@@ -1,6 +1,7 @@
 /** All that the panel, the status bar and the commands know: one store for each page. */
 import { ISignal, Signal } from '@lumino/signaling';
 
+import { IHost, IStream } from './host';
 import {
   Action,
   Change,
@@ -8,13 +9,8 @@ import {
   IEndedCall,
   INotebookState,
   IQuestion,
-  IServer,
-  ITool,
-  act,
-  hasServerExtension,
-  openChanges
-} from './api';
-import { ILack } from './python';
+  ITool
+} from './messages';
 
 /** Milliseconds until a lost stream is opened again, at first and at most. */
 const RETRY = 500;
@@ -41,6 +37,13 @@ export interface IAsked {
   question: IQuestion;
 }
 
+/** Why a kernel cannot load mcp_notebook. */
+export interface ILack {
+  text: string;
+  /** What a cell has to run to install it; empty if it cannot be installed. */
+  line: string;
+}
+
 /** What a kernel's process had told before it was restarted. */
 export interface IPast {
   tools: ITool[];
@@ -62,7 +65,7 @@ function merge(known: INotebookState | undefined, { counts, ...changes }: Change
 }
 
 export class PanelStore {
-  constructor(readonly server: IServer) {
+  constructor(readonly host: IHost) {
     this._open();
   }
 
@@ -159,7 +162,7 @@ export class PanelStore {
     try {
       // Numbers begin again when a kernel is restarted: the page says which start it shows.
       const record = this.notebooks.get(kernel)?.kernel;
-      this.setNote(await act(this.server, kernel, record, action));
+      this.setNote(await this.host.act(kernel, record, action));
     } catch (error) {
       this.setNote(error instanceof Error ? error.message : String(error));
     }
@@ -178,7 +181,7 @@ export class PanelStore {
       this._socket.onclose = this._socket.onmessage = null;
       this._socket.close();
     }
-    const socket = (this._socket = openChanges(this.server));
+    const socket = (this._socket = this.host.openChanges());
     const seen = new Set<string>();
     socket.onmessage = event => this._take(JSON.parse(event.data), seen);
     socket.onclose = () => this._lose();
@@ -244,7 +247,7 @@ export class PanelStore {
     this._timer = window.setTimeout(() => this._open(), this._retry);
     this._retry = Math.min(2 * this._retry, LONGEST_RETRY);
     // The answer may take long, or never come: nothing waits for it.
-    void hasServerExtension(this.server).then(
+    void this.host.hasChanges().then(
       isThere => {
         if (!isThere && socket === this._socket) {
           window.clearTimeout(this._timer);
@@ -276,5 +279,5 @@ export class PanelStore {
   private _timer = 0;
   /** Shows that the stream is lost; 0 while it is open. */
   private _notice = 0;
-  private _socket: WebSocket | null = null;
+  private _socket: IStream | null = null;
 }

@@ -1,10 +1,9 @@
 /** Connects an assistant: on this computer by a click, on another one by lines to copy. */
-import { PageConfig, URLExt } from '@jupyterlab/coreutils';
 import * as React from 'react';
 
-import { IFoundClient, IMachineClients, connectClient, findClients } from '../api';
 import { formatTime } from '../format';
 import { IPanelContext } from '../hooks';
+import { IFoundClient, IMachineClients } from '../messages';
 import { CopyBlock, SmallButton } from './section';
 
 const TOKEN_FILE = 'notebook.token';
@@ -37,7 +36,7 @@ function Clients(props: IPanelContext): JSX.Element {
   const [found, setFound] = React.useState<IMachineClients | null>(null);
   const [failure, setFailure] = React.useState('');
   const read = React.useCallback(() => {
-    findClients(store.server).then(setFound, error => setFailure(error.message));
+    store.host.findClients().then(setFound, error => setFailure(error.message));
   }, [store]);
   React.useEffect(read, [read]);
   if (found === null) {
@@ -98,6 +97,7 @@ function OtherClient({ store, trans, lines }: IPanelContext & { lines: string })
           <p>{trans.__('Paste this into its settings for MCP servers.')}</p>
           <CopyBlock
             text={lines}
+            host={store.host}
             copy={trans.__('Copy the lines')}
             onCopied={() => store.setNote(trans.__('The lines were copied.'))}
           />
@@ -115,7 +115,8 @@ function LocalClient(
   const [isBusy, setBusy] = React.useState(false);
   const connect = (replace: boolean) => {
     setBusy(true);
-    void connectClient(store.server, client.name, replace)
+    void store.host
+      .connectClient(client.name, replace)
       .then(
         message => store.setNote(message),
         error => store.setNote(error.message)
@@ -172,6 +173,7 @@ function LocalClient(
           <p>{trans.__('Paste this into %1.', client.file)}</p>
           <CopyBlock
             text={client.text}
+            host={store.host}
             copy={trans.__('Copy the lines')}
             onCopied={() => store.setNote(trans.__('The lines were copied.'))}
           />
@@ -198,10 +200,10 @@ function describeConnected({ store, trans, client }: IPanelContext & { client: I
 function RemoteLines(props: IFoundProps): JSX.Element {
   const { store, trans, found } = props;
   const [name, setName] = React.useState(found.clients[0].name);
-  const url = URLExt.join(store.server.settings.baseUrl, 'mcp-notebook');
+  const url = store.host.server?.url ?? '';
   const settings = formatSettings(found.place, url);
   // On a Hub, the page's token is the server's own, which may do more than an assistant has to.
-  const token = found.place === 'JupyterHub' ? '' : PageConfig.getToken();
+  const token = found.place === 'JupyterHub' ? '' : (store.host.server?.token ?? '');
   const line = `mcp-notebook install ${name} --url ${quote(url)} --token-file ${TOKEN_FILE}`;
   const id = React.useId();
   return (
@@ -216,6 +218,7 @@ function RemoteLines(props: IFoundProps): JSX.Element {
           <CopyBlock
             text={settings}
             copied={token === '' ? settings : settings.replace(TOKEN, () => token)}
+            host={store.host}
             copy={token === '' ? trans.__('Copy the settings') : trans.__('Copy the settings with the token')}
             onCopied={() => store.setNote(trans.__('The settings were copied.'))}
           />
@@ -244,6 +247,7 @@ function RemoteLines(props: IFoundProps): JSX.Element {
       </p>
       <CopyBlock
         text={line}
+        host={store.host}
         copy={trans.__('Copy the line')}
         onCopied={() => store.setNote(trans.__('The line was copied.'))}
       />
@@ -259,12 +263,11 @@ function formatSettings(place: string, url: string): string {
 }
 
 /** Say where the token is that lets an assistant in, if the page does not have it. */
-function Token({ trans, found }: IFoundProps): JSX.Element {
+function Token({ store, trans, found }: IFoundProps): JSX.Element {
   if (found.place === 'JupyterHub') {
-    const page = URLExt.join(PageConfig.getOption('hubPrefix') || '/hub/', 'token');
     return (
       <>
-        <a href={page} target="_blank" rel="noreferrer">
+        <a href={store.host.server?.tokenPage} target="_blank" rel="noreferrer">
           {trans.__('Make a token on the page of the JupyterHub.')}
         </a>{' '}
       </>

@@ -1,9 +1,9 @@
 /** The notebook's tools: a filter, their counts, a switch for each; a click leads to the cell. */
 import * as React from 'react';
 
-import { ITool } from '../api';
 import { describeEffect } from '../format';
 import { ISectionProps } from '../hooks';
+import { ITool } from '../messages';
 import { KindBadge, Section, SmallButton } from './section';
 
 /** Tools from which on there is a filter. */

@@ -1,7 +1,7 @@
 /** Times and counts as people read them. */
-import { TranslationBundle } from '@jupyterlab/translation';
 
-import { IEndedCall, INotebookState, ITool, Kind } from './api';
+import { ITexts } from './host';
+import { IEndedCall, INotebookState, ITool, Kind } from './messages';
 
 /** Return a duration with a unit that suits it. */
 export function formatSeconds(seconds: number): string {
@@ -37,7 +37,7 @@ export function formatTime(seconds: number, timeStyle: 'medium' | 'short' = 'med
 }
 
 /** Return how many tools there are, and how many prompts, resources and skills, if any. */
-export function countTools(trans: TranslationBundle, tools: ITool[]): string {
+export function countTools(trans: ITexts, tools: ITool[]): string {
   const count = (kind: Kind) => tools.filter(tool => tool.kind === kind).length;
   const parts = [
     count('tool') || !tools.length ? trans._n('%1 tool', '%1 tools', count('tool')) : '',
@@ -54,7 +54,7 @@ export function stripBackticks(text: string): string {
 }
 
 /** Return what a tool does to the world, as its author declared it; empty if nothing is said. */
-export function describeEffect(trans: TranslationBundle, tool: ITool): string {
+export function describeEffect(trans: ITexts, tool: ITool): string {
   switch (tool.effect) {
     case 'read-only':
       return trans.__('read-only');
@@ -66,7 +66,7 @@ export function describeEffect(trans: TranslationBundle, tool: ITool): string {
 }
 
 /** Return what a declaration is, in a word. */
-export function describeKind(trans: TranslationBundle, kind: Kind): string {
+export function describeKind(trans: ITexts, kind: Kind): string {
   switch (kind) {
     case 'prompt':
       return trans.__('prompt');
@@ -80,7 +80,7 @@ export function describeKind(trans: TranslationBundle, kind: Kind): string {
 }
 
 /** Return in a word why a notebook's kernel cannot tell what there is to see. */
-export function describeTrouble(trans: TranslationBundle, notebook: INotebookState): string {
+export function describeTrouble(trans: ITexts, notebook: INotebookState): string {
   switch (notebook.trouble_kind) {
     case 'old':
       return trans.__('too old');
@@ -94,7 +94,7 @@ export function describeTrouble(trans: TranslationBundle, notebook: INotebookSta
 }
 
 /** Return how a call ended. */
-export function describeState(trans: TranslationBundle, call: IEndedCall): string {
+export function describeState(trans: ITexts, call: IEndedCall): string {
   switch (call.state) {
     case 'done':
       return formatSeconds(call.seconds);

@@ -1,9 +1,9 @@
 /** The questions whether a call may run, with the call as it will run. */
 import * as React from 'react';
 
-import { Decision, IQuestion } from '../api';
 import { formatClock } from '../format';
 import { ISectionProps, useClock, useSettled } from '../hooks';
+import { Decision, IQuestion } from '../messages';
 import { Section, SmallButton } from './section';
 
 export function QuestionsSection(props: ISectionProps): JSX.Element | null {

@@ -1,11 +1,10 @@
 /** A part of the panel with a heading that opens and closes it. */
-import { caretDownIcon, caretRightIcon } from '@jupyterlab/ui-components';
-import { Clipboard } from '@jupyterlab/apputils';
-import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-import { Kind } from '../api';
 import { describeKind } from '../format';
+import { IHost, ITexts } from '../host';
+import { Caret } from '../icons';
+import { Kind } from '../messages';
 
 export function Section(props: {
   title: string;
@@ -15,12 +14,11 @@ export function Section(props: {
 }): JSX.Element {
   const [isOpen, setOpen] = React.useState(true);
   const id = React.useId();
-  const Caret = isOpen ? caretDownIcon : caretRightIcon;
   return (
     <section className="jp-mcp-section" aria-labelledby={id}>
       <h3 className="jp-mcp-heading" id={id}>
         <button aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
-          <Caret.react tag="span" className="jp-mcp-icon" />
+          <Caret isOpen={isOpen} />
           <span>{props.title}</span>
           {props.count !== undefined && <span className="jp-mcp-count">{props.count}</span>}
         </button>
@@ -31,7 +29,7 @@ export function Section(props: {
 }
 
 /** What a declaration or a call is of, unless it is of a tool. */
-export function KindBadge(props: { trans: TranslationBundle; kind: Kind }): JSX.Element | null {
+export function KindBadge(props: { trans: ITexts; kind: Kind }): JSX.Element | null {
   const { trans, kind } = props;
   return kind === 'tool' ? null : <span className="jp-mcp-badge">{describeKind(trans, kind)}</span>;
 }
@@ -67,6 +65,7 @@ export function SmallButton(props: {
 
 /** A text with a button that copies it. */
 export function Copyable(props: {
+  host: IHost;
   text: string;
   /** What the button is called, and what it shows. */
   label: string;
@@ -79,7 +78,7 @@ export function Copyable(props: {
       <SmallButton
         label={props.label}
         onClick={() => {
-          Clipboard.copyToSystem(props.text);
+          props.host.copy(props.text);
           props.onCopied();
         }}
       >
@@ -91,6 +90,7 @@ export function Copyable(props: {
 
 /** Lines with a button that copies them. */
 export function CopyBlock(props: {
+  host: IHost;
   text: string;
   /** What is copied, if that is not what is shown. */
   copied?: string;
@@ -103,7 +103,7 @@ export function CopyBlock(props: {
       <SmallButton
         label={props.copy}
         onClick={() => {
-          Clipboard.copyToSystem(props.copied ?? props.text);
+          props.host.copy(props.copied ?? props.text);
           props.onCopied();
         }}
       />

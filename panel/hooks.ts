@@ -1,9 +1,13 @@
 /** What components have in common: the store, the language, and a clock. */
-import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-import { INotebookState, IRecordedCell } from './api';
+import { ITexts } from './host';
+import { INotebookState, IRecordedCell } from './messages';
 import { PanelStore } from './store';
+
+/** The line that makes a notebook's functions tools, and cells that have it. */
+export const LOAD = '%load_ext mcp_notebook';
+export const LOADS = /^[ \t]*%(load|reload)_ext[ \t]+mcp_notebook\b/m;
 
 /** What the panel can do to the notebook in front. */
 export interface INotebookActions {
@@ -29,7 +33,7 @@ export interface INotebookActions {
 
 export interface IPanelContext {
   store: PanelStore;
-  trans: TranslationBundle;
+  trans: ITexts;
   actions: INotebookActions;
 }
 
