@@ -6,6 +6,7 @@ offers them as tools that share its state. The words on a magic's line are resol
 when a word's variable has changed.
 """
 
+import builtins
 import inspect
 import re
 from collections.abc import Iterable, Mapping
@@ -298,7 +299,13 @@ def _get_variable(word: str) -> str:
 def _look_up(word: str, namespace: Mapping[str, Any]) -> Any:
     variable, *path = word.split(".")
     if variable not in namespace:
-        close = suggest(variable, namespace)
+        names = [
+            name
+            for name, value in namespace.items()
+            if not (name.startswith("_") or hasattr(builtins, name))
+            and (path or callable(value) or find_marked_methods(type(value)))
+        ]
+        close = suggest(variable, names)
         hint = f" Did you mean `{close}`?" if close else ""
         raise DefinitionError(
             f"`{variable}` is not defined in this notebook; run the cell that defines "

@@ -100,6 +100,25 @@ def test_of_several_functions_those_that_can_be_tools_are_and_each_other_is_refu
         assert "\n" not in sentence
 
 
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("totl", "`total`"),
+        ("opens", None),  # IPython's `open`
+        ("total_of_al", "`total`"),  # not the number `total_of_all`
+        ("numbr", None),
+        ("numbr.mean", "`number`"),
+        ("_totl", "`total`"),
+        ("On", None),  # IPython's `In`
+    ],
+)
+def test_a_misspelt_name_is_corrected_only_to_what_could_be_meant(shell, word, meant):
+    shell.user_ns.update(total=_one, total_of_all=3, number=1, _totals=_one)
+    with pytest.raises(DefinitionError) as caught:
+        names(shell, word)
+    assert str(caught.value).endswith(f"it. Did you mean {meant}?" if meant else "it.")
+
+
 def test_two_objects_tools_of_the_same_name_are_not_both_offered(shell):
     shell.user_ns.update(math=math, cmath=cmath)
     line = read_line(build_parser(), "math.sqrt cmath.sqrt", None, str)
