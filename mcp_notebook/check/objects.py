@@ -4,12 +4,15 @@ Pure.
 """
 
 import ast
-from collections.abc import Collection, Iterator
+import inspect
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Literal
 
 from mcp_notebook.check.findings import Finding
 from mcp_notebook.check.subject import CheckedTool, Function, Subject
 from mcp_notebook.kernel.notebook.reassigned_names import describe_reassigned
-from mcp_notebook.kernel.schemas.parameters.bound_objects import explain_objects
+from mcp_notebook.kernel.schemas.parameters.bound_objects import describe_way, find_objects
+from mcp_notebook.kernel.schemas.parameters.callables import NO_DEFAULT, HintedParameter
 from mcp_notebook.text.wording import spell_ascii
 
 _CHANGING = frozenset({"insert", "pop", "update"})
@@ -22,8 +25,9 @@ def judge_objects(subject: Subject) -> Iterator[Finding]:
     for tool in subject.list_tools():
         if tool.cell is None or tool.function is None:
             continue
-        function, schema = tool.function, tool.info.input_schema
-        for reason, advice in explain_objects(function, schema, function.name):
+        found = find_objects(tool.function, _list_untyped(tool.info.input_schema))
+        for reason in found.values():
+            advice = describe_way(tool.function.name, _list_parameters(tool), found)
             yield tool.make_finding("object-parameter", "error", reason=reason, advice=advice)
         for text in describe_reassigned(cells, tool.cell.number, tool.properties):
             advice = "Give one of them another name."
@@ -39,13 +43,8 @@ def judge_changes(tool: CheckedTool, seen: Collection[str]) -> Iterator[Finding]
     """
     if tool.function is None:
         return
-    names = {
-        node.arg
-        for node in ast.walk(tool.function.args)
-        if isinstance(node, ast.arg) and not _is_from_elsewhere(node, tool)
-    }
-    changed = _list_changed(tool.function).union(seen)
-    for name in sorted(names.intersection(changed).difference(tool.properties)):
+    names = {item.name for item in _list_parameters(tool) if item.seen_as == "bound"}
+    for name in sorted(names.intersection(_list_changed(tool.function).union(seen))):
         yield tool.make_finding(
             "changes-object",
             "warning",
@@ -54,10 +53,58 @@ def judge_changes(tool: CheckedTool, seen: Collection[str]) -> Iterator[Finding]
         )
 
 
-def _is_from_elsewhere(parameter: ast.arg, tool: CheckedTool) -> bool:
-    """Return whether a parameter comes from the client under another name, or from the server."""
-    hint = "" if parameter.annotation is None else ast.unparse(parameter.annotation)
-    return spell_ascii(parameter.arg) in tool.properties or "Context" in hint or "Hidden" in hint
+def _list_untyped(schema: Mapping[str, Any]) -> list[str]:
+    """Return the required parameters of a schema that take any value."""
+    properties: Mapping[str, Any] = schema.get("properties", {})
+    return [
+        name
+        for name in schema.get("required", ())
+        if isinstance(item := properties.get(name), dict)
+        and not item.keys() - {"title", "description"}
+    ]
+
+
+def _list_parameters(tool: CheckedTool) -> list[HintedParameter]:
+    """Return the parameters of a tool's function as its source and the published schema tell."""
+    assert tool.function is not None
+    arguments = tool.function.args
+    usual = [*arguments.posonlyargs, *arguments.args]
+    defaults = (*[None] * (len(usual) - len(arguments.defaults)), *arguments.defaults)
+    found = [
+        (item, default, kind)
+        for items, values, kind in (
+            (usual, defaults, inspect.Parameter.POSITIONAL_OR_KEYWORD),
+            ([arguments.vararg], [None], inspect.Parameter.VAR_POSITIONAL),
+            (arguments.kwonlyargs, arguments.kw_defaults, inspect.Parameter.KEYWORD_ONLY),
+        )
+        for item, default in zip(items, values, strict=True)
+        if item is not None
+    ]
+    parameters = [
+        HintedParameter(
+            item.arg,
+            NO_DEFAULT,
+            NO_DEFAULT if default is None else getattr(default, "value", default),
+            _find_origin(item, default, tool),
+            kind=kind,
+        )
+        for item, default, kind in found
+    ]
+    own = {spell_ascii(item.name) for item in parameters}  # none, if a cell is the function's body
+    others = [name for name in tool.properties if spell_ascii(name) not in own]
+    return parameters + [HintedParameter(x, NO_DEFAULT, NO_DEFAULT, "argument") for x in others]
+
+
+def _find_origin(
+    item: ast.arg, default: ast.expr | None, tool: CheckedTool
+) -> Literal["argument", "injected", "hidden", "bound"]:
+    """Return what gives a parameter its value; clients may know it by another name."""
+    hint = "" if item.annotation is None else ast.unparse(item.annotation)
+    if "Context" in hint:
+        return "injected"
+    if {item.arg, spell_ascii(item.arg)} & {*tool.properties}:
+        return "argument"
+    return "bound" if default is None and "Hidden" not in hint else "hidden"
 
 
 def _list_changed(function: Function) -> set[str | None]:

@@ -19,7 +19,11 @@ from mcp_notebook.kernel.calls.outcome import CallConverter
 from mcp_notebook.kernel.calls.stopping import Stopper
 from mcp_notebook.kernel.executors.engine_finder import EngineFinder
 from mcp_notebook.kernel.safe.interrupter import Shield
-from mcp_notebook.kernel.schemas.parameters.bound_objects import explain_sent, read_objects
+from mcp_notebook.kernel.schemas.parameters.bound_objects import (
+    describe_way,
+    explain_sent,
+    read_objects,
+)
 from mcp_notebook.kernel.schemas.parameters.unhinted import explain_list
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
@@ -113,10 +117,10 @@ class Execution:
         """
         cause = call.find_cause(error, by_user=by_user)
         if (tool := call.declared) is not None:
-            schema, word = tool.schema.input_schema, tool.variable or tool.name
-            note = explain_list(cause, call.arguments, schema)
+            note = explain_list(cause, call.arguments, tool.schema.input_schema)
             if note is None and isinstance(cause, AttributeError):
-                note = explain_sent(cause, call.arguments, schema, word)
+                way = partial(describe_way, tool.variable or tool.name, tool.schema.parameters)
+                note = explain_sent(cause, call.arguments, tool.schema.untyped, way)
             if note is not None and note not in getattr(cause, "__notes__", ()):
                 cause.add_note(note)
         # Text that figures print while they are drawn also belongs to the call.

@@ -20,8 +20,9 @@ from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.schemas.output.output_schema import OutputSchema, make_output_schema
 from mcp_notebook.kernel.schemas.output.published_schema import publish_schema
 from mcp_notebook.kernel.schemas.output.return_types import describes_view
-from mcp_notebook.kernel.schemas.parameters.bound_objects import explain_objects, list_untyped
+from mcp_notebook.kernel.schemas.parameters.bound_objects import describe_way, find_objects
 from mcp_notebook.kernel.schemas.parameters.callables import (
+    NO_DEFAULT,
     find_variables,
     read_return_annotation,
     read_source,
@@ -219,7 +220,7 @@ def make_tool(
         options=_freeze_options(options, metadata, schema),
         variable=variable,
         output=output,
-        notes=tuple(_list_notes(info, function, variable or name)),
+        notes=tuple(_list_notes(info, function, schema, variable or name)),
         takes_secrets=has_secrets(schema.input_schema, schema.input_schema),
         code=_find_code(function),
     )
@@ -301,12 +302,24 @@ def _add_words(schema: "FunctionSchema | AuthorSchema") -> dict[str, Any]:
     return {**whole, "properties": properties}
 
 
-def _list_notes(info: messages.ToolInfo, function: Callable[..., Any], word: str) -> list[str]:
+def _list_notes(
+    info: messages.ToolInfo,
+    function: Callable[..., Any],
+    schema: "FunctionSchema | AuthorSchema",
+    word: str,
+) -> list[str]:
     """Return hints for the author about clients that have problems with a tool."""
     notes = [note for note in [note_long_name(info.name)] if note is not None]
-    if list_untyped(info.input_schema):  # else its source need not be read
-        found = explain_objects(read_source(function), info.input_schema, word)
-        notes += map(" ".join, found)
+    if schema.untyped:  # else its source need not be read
+        required = [item.name for item in schema.parameters if item.default is NO_DEFAULT]
+        names = set(required).intersection(schema.untyped)
+        found = find_objects(read_source(function), names)
+        notes += [
+            f"{found[name]} {describe_way(word, schema.parameters, found)}"
+            if name in found
+            else f"`{name}` has no type hint: any value is accepted."
+            for name in schema.untyped
+        ]
     if has_other_references(info.input_schema):
         notes.append(
             "The schema has references besides `#/$defs/NAME`. If one of them leads back to "

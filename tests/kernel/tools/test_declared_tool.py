@@ -122,7 +122,8 @@ def test_hints_for_the_author_come_from_the_schema():
         return x
 
     tool = make_tool(odd)
-    assert len(tool.schema.warnings) == 2
+    assert len(tool.schema.warnings) == 1
+    assert tool.notes == ("`x` has no type hint: any value is accepted.",)
     assert tool.warnings == (*tool.schema.warnings, *tool.notes)
     assert tool.schema.injected == ("ctx",)
 

@@ -20,7 +20,12 @@ from mcp_notebook.errors import DefinitionError, InvalidArguments
 from mcp_notebook.kernel.schemas.by_hand import jsonschema_validator, schema_check
 from mcp_notebook.kernel.schemas.comparison_limit import TooManySteps, run_limited
 from mcp_notebook.kernel.schemas.docstrings import shorten_description
-from mcp_notebook.kernel.schemas.parameters.callables import Binding, Handler, read_handler
+from mcp_notebook.kernel.schemas.parameters.callables import (
+    Binding,
+    Handler,
+    HintedParameter,
+    read_handler,
+)
 from mcp_notebook.kernel.schemas.parameters.markers import find_header_problem
 from mcp_notebook.kernel.schemas.parameters.sent_arguments import (
     MAX_LAYERS,
@@ -74,6 +79,8 @@ class AuthorSchema:
     _argument_names: frozenset[str] | None = field(repr=False, compare=False)
     _validator: Any = field(repr=False, compare=False)
     bound: tuple[str, ...] = ()
+    untyped: tuple[str, ...] = ()
+    parameters: tuple[HintedParameter, ...] = ()
     """None: the schema says what each parameter gets."""
 
     def prepare(self) -> None:

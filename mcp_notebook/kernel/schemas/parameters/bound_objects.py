@@ -1,18 +1,20 @@
 """Parameters that get an object of the notebook: a frame, a model, an axis, a connection.
 
-Runs in the user's kernel, on any thread; `explain_objects`, which is pure, also in the process of
+Runs in the user's kernel, on any thread; `find_objects`, which is pure, also in the process of
 ``mcp-notebook check``. A required parameter is bound if it has no type that JSON can express, and a
 variable of its name holds an object when the tool is declared. Each call reads the variable again.
 No code of the values' classes runs here.
 """
 
 import ast
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 from mcp_notebook.errors import CallError
 from mcp_notebook.kernel.safe.libraries import get_module_name, get_mro
+from mcp_notebook.kernel.schemas.parameters.callables import NO_DEFAULT, HintedParameter
 from mcp_notebook.kernel.schemas.parameters.unhinted import is_array_attribute
 
 _VALUES = frozenset(
@@ -30,6 +32,8 @@ _VALUE_MEMBERS: Sequence[Collection[str]] = (
 """Attributes of the classes of arrays and series, for which clients send lists; of numbers (also
 symbols), of paths, and of functions written in C."""
 _JSON = (str, bool, int, float, dict, list, type(None))
+_WRITTEN = (str, bool, int, float, type(None))
+"""Types of defaults that a line repeats; a parameter with another one keeps it."""
 _PLAIN_ATTRIBUTES = frozenset(chain.from_iterable(map(dir, _JSON)))
 
 
@@ -77,75 +81,80 @@ def read_objects(names: Iterable[str], namespace: Mapping[str, Any]) -> dict[str
         ) from None
 
 
-def explain_objects(
-    body: ast.AST, schema: Mapping[str, Any], function: str
-) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong and what to write for each parameter that is used as an object.
+def find_objects(body: ast.AST, names: Collection[str]) -> dict[str, str]:
+    """Return the parameters that are used as objects, and why clients cannot send them.
 
     Args:
         body: The function, or its code.
-        schema: That of its arguments.
-        function: Its name.
+        names: The required parameters that take any value.
     """
-    untyped, nodes = list_untyped(schema), list(ast.walk(body))
+    nodes = list(ast.walk(body))
     uses = {
         node.value.id: f"`{ast.unparse(node)}`"
         for node in nodes
         if isinstance(node, ast.Attribute)
         and isinstance(node.value, ast.Name)
-        and node.value.id in untyped
+        and node.value.id in names
         and node.attr not in _PLAIN_ATTRIBUTES
         and not is_array_attribute(node.attr)  # for these, lists can be sent
     }
     for node in nodes:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             uses.pop(node.id, None)  # set from what is sent: `df = pd.DataFrame(df)`
-    for name, use in uses.items():
-        way = describe_way(function, schema["properties"], uses)
-        yield f"Clients cannot send `{name}`, an object ({use}).", way
+    return {name: f"Clients cannot send `{name}`, an object ({use})." for name, use in uses.items()}
 
 
-def describe_way(function: str, parameters: Collection[str], objects: Collection[str]) -> str:
+def describe_way(
+    function: str, parameters: Iterable[HintedParameter], objects: Collection[str]
+) -> str:
     """Return what its author can do about a function that takes objects.
 
     Args:
         function: Its name.
-        parameters: The names of all its parameters that clients see.
+        parameters: Its own.
         objects: Those that clients cannot send.
     """
+    required, optional, passed, is_by_name = [], [], [], False
+    for item in parameters:
+        name, default = item.name, item.default
+        is_kept = item.seen_as in ("argument", "injected") and name not in objects
+        is_optional = default is not NO_DEFAULT
+        is_left = is_optional and not (is_kept and type(default) in _WRITTEN)
+        is_by_name |= is_left or item.kind is inspect.Parameter.KEYWORD_ONLY
+        if is_left:
+            continue
+        if item.seen_as == "injected":
+            required.append(f"{name}: Context")
+        elif is_kept and is_optional:
+            optional.append(f"{name}={default!r}")
+        elif is_kept:
+            required.append(name)
+        value = f"my_{name}" if name in objects else name
+        passed.append(f"{name}={value}" if is_by_name else value)
     word = function.rpartition(".")[2]
-    kept = ", ".join(name for name in parameters if name not in objects)
-    passed = ", ".join(f"my_{name}" if name in objects else name for name in parameters)
     return (
         f"Declare the tool once the notebook has such an object named `{min(objects)}`, or "
-        f"write `%%mcp_tool my_{word}({kept})` with the line `{function}({passed})`."
+        f"write `%%mcp_tool my_{word}({', '.join(required + optional)})` with the line "
+        f"`{function}({', '.join(passed)})`."
     )
 
 
 def explain_sent(
-    error: AttributeError, arguments: Mapping[str, Any], schema: Mapping[str, Any], function: str
+    error: AttributeError,
+    arguments: Mapping[str, Any],
+    untyped: Sequence[str],
+    describe: Callable[[Collection[str]], str],
 ) -> str | None:
     """Return sentences for an error about a value that was sent in place of an object.
 
     Args:
         error: What the function raised.
         arguments: As the client sent them.
-        schema: Their schema.
-        function: The function's name.
+        untyped: The parameters that take any value.
+        describe: `describe_way` of the function.
     """
-    for name in list_untyped(schema) if type(error.obj) in _JSON else ():
+    for name in untyped if type(error.obj) in _JSON else ():
         if error.obj is not None and arguments.get(name) is error.obj:
-            way = describe_way(function, schema["properties"], [name])
-            return f"Clients cannot send `{name}`, an object of the notebook. Tell the user: {way}"
+            text = f"Clients cannot send `{name}`, an object of the notebook."
+            return f"{text} Tell the user: {describe([name])}"
     return None
-
-
-def list_untyped(schema: Mapping[str, Any]) -> Sequence[str]:
-    """Return the required parameters of a schema that take any value."""
-    properties: Mapping[str, Any] = schema.get("properties", {})
-    return [
-        name
-        for name in schema.get("required", ())
-        if isinstance(item := properties.get(name), dict)
-        and not item.keys() - {"title", "description"}
-    ]

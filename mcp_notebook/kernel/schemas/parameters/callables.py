@@ -64,6 +64,8 @@ class HintedParameter(Struct, frozen=True):
     """Whether clients see it, or why not: it gets the context, its default, or an object."""
     unknown_names: tuple[str, ...] = ()
     """Names in its type hint that its module does not define; they count as `Any`."""
+    kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    """As in its signature."""
 
 
 def read_parameters(
@@ -104,6 +106,7 @@ def _read_typed_keywords(function: Callable[..., Any]) -> list[HintedParameter]:
             translate_hint(_strip_presence(hint)),
             NO_DEFAULT if key in kind.__required_keys__ else Omitted.OMITTED,
             "argument",
+            kind=inspect.Parameter.KEYWORD_ONLY,
         )
         for key, hint in hints.items()
     ]
@@ -142,18 +145,18 @@ def _read_parameter(
         hint, unknown = _read_hint(item, plain, name)
     if item.kind is item.VAR_POSITIONAL:
         values: Any = list if hint is NO_DEFAULT else list[hint]
-        return HintedParameter(item.name, values, (), "argument", unknown)
+        return HintedParameter(item.name, values, (), "argument", unknown, item.kind)
     default = NO_DEFAULT if item.default is item.empty else item.default
     if _is_injected(hint, hidden_types):
-        return HintedParameter(item.name, hint, default, "injected")
+        return HintedParameter(item.name, hint, default, "injected", (), item.kind)
     if not is_hidden(hint):
-        return HintedParameter(item.name, hint, default, "argument", unknown)
+        return HintedParameter(item.name, hint, default, "argument", unknown, item.kind)
     if default is NO_DEFAULT:
         raise DefinitionError(
             f"`{name}`: the parameter `{item.name}` is `Hidden`, so no client can give it a value: "
             f"give it a default, `{item.name}: Annotated[..., Hidden] = ...`."
         )
-    return HintedParameter(item.name, hint, default, "hidden")
+    return HintedParameter(item.name, hint, default, "hidden", (), item.kind)
 
 
 NO_ANNOTATION: Any = inspect.Signature.empty
@@ -302,9 +305,23 @@ def find_namespace(plain: Callable[..., Any]) -> dict[str, Any]:
 def read_source(function: Callable[..., Any]) -> ast.Module:
     """Return the code of the function behind any callable; empty if it is not known.
 
-    Nor is that of a wrapped function: its arguments are what the wrapper makes of those sent.
+    Nor is it if a wrapper around that function passes on other arguments than it gets.
     """
-    code: Any = getattr(_unwrap(function), "__code__", None)
+    return ast.Module([], []) if changes_arguments(function) else _read_code(_unwrap(function))
+
+
+def changes_arguments(function: Callable[..., Any]) -> bool:
+    """Return whether a wrapper around a function may pass on other arguments than it gets."""
+    outer = getattr(function, "func", function)  # of a partial
+    while isinstance(outer, types.FunctionType) and "__wrapped__" in vars(outer):
+        if not _passes_on(outer):
+            return True
+        outer = vars(outer)["__wrapped__"]
+    return False
+
+
+def _read_code(function: Callable[..., Any]) -> ast.Module:
+    code: Any = getattr(function, "__code__", None)
     try:
         # Not `inspect.getsource`, which looks through all modules.
         linecache.checkcache(code.co_filename)
@@ -315,9 +332,35 @@ def read_source(function: Callable[..., Any]) -> ast.Module:
     except Exception:  # noqa: BLE001 - it is no Python function, or its file has changed
         return ast.Module([], [])
     found = is_cell or getattr(tree.body[0], "name", code.co_name) == code.co_name
-    outer = getattr(function, "func", function)  # of a partial
-    is_wrapped = isinstance(outer, types.FunctionType) and hasattr(outer, "__wrapped__")
-    return tree if found and not is_wrapped else ast.Module([], [])
+    return tree if found else ast.Module([], [])
+
+
+def _passes_on(wrapper: types.FunctionType) -> bool:
+    """Return whether a decorator's inner function calls its own with just what it gets."""
+    nodes = list(ast.walk(_read_code(wrapper)))
+    own = sorted(node.arg for node in nodes if isinstance(node, ast.arg))
+    changed = {
+        node.id if isinstance(node, ast.Name) else ast.unparse(getattr(node, "value", node))
+        for node in nodes
+        if isinstance(getattr(node, "ctx", None), ast.Store | ast.Del)
+        or getattr(node, "attr", None) in ("pop", "setdefault", "update")
+    }
+    return changed.isdisjoint(own) and any(
+        own == sorted(map(_find_passed, [*node.args, *node.keywords]))
+        for node in nodes
+        if isinstance(node, ast.Call)
+        and getattr(node.func, "id", None) in wrapper.__code__.co_freevars
+    )
+
+
+def _find_passed(argument: ast.AST) -> str:
+    """Return the name that an argument passes on; "" if it is another value."""
+    match argument:
+        case ast.Name(id=name) | ast.Starred(value=ast.Name(id=name)):
+            return name
+        case ast.keyword(arg=word, value=ast.Name(id=name)) if word in (None, name):
+            return name
+    return ""
 
 
 def find_callable_namespace(function: Callable[..., Any]) -> dict[str, Any]:

@@ -27,7 +27,6 @@ from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.annotations import read_alias
 from mcp_notebook.kernel.schemas.argument_rules import forbid_unknown, make_exact, tighten
 from mcp_notebook.kernel.schemas.metaschema import find_schema_problem
-from mcp_notebook.kernel.schemas.parameters.bound_objects import describe_way
 from mcp_notebook.kernel.schemas.parameters.callables import NO_DEFAULT, format_hint
 from mcp_notebook.kernel.schemas.parameters.markers import find_header_problem
 from mcp_notebook.kernel.schemas.pydantic_core_schemas import build_alone
@@ -203,6 +202,14 @@ def _make_describable(annotation: Any) -> Any:
 # -- what cannot be offered to clients -------------------------------------------------------------
 
 
+class NoSchema(DefinitionError):
+    """No JSON Schema stands for the type hint of a required parameter."""
+
+    def __init__(self, text: str, parameter: str) -> None:
+        super().__init__(text)
+        self.parameter = parameter
+
+
 def build_validator(
     parameters: Sequence[Parameter], name: str, *, is_library: bool = False
 ) -> ArgumentSchema:
@@ -273,12 +280,11 @@ def make_refusal(parameters: Sequence[Parameter], name: str, error: Exception) -
             return DefinitionError(f"`{name}`: {own}")
         except Exception as own:  # noqa: BLE001 - as in `build_validator`
             hint = format_hint(item.annotation)
-            way = describe_way(name, [each.name for each in parameters], [item.name])
-            way = "" if item.optional else f" Is it an object of the notebook? {way}"
-            return DefinitionError(
+            text = (
                 f"`{name}`: the type hint of `{item.name}`, {hint}, cannot be expressed as a "
-                f"JSON Schema{_describe_reason(own)}: {_describe_way_out(item.annotation)}{way}"
+                f"JSON Schema{_describe_reason(own)}: {_describe_way_out(item.annotation)}"
             )
+            return DefinitionError(text) if item.optional else NoSchema(text, item.name)
     return DefinitionError(
         f"`{name}`: its parameters cannot be expressed as a JSON Schema "
         f"({describe_error(error)}): simplify their type hints."

@@ -24,12 +24,11 @@
 Callers pass the result to `Binding.bind` (`callables`). Runs in the user's kernel, on any thread.
 """
 
-import ast
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache as once
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain, count
 from typing import Any
 
@@ -48,12 +47,17 @@ from mcp_notebook.kernel.schemas.docstrings import (
     read_documented_type,
     shorten_description,
 )
-from mcp_notebook.kernel.schemas.parameters.bound_objects import is_compared, is_object
+from mcp_notebook.kernel.schemas.parameters.bound_objects import (
+    describe_way,
+    is_compared,
+    is_object,
+)
 from mcp_notebook.kernel.schemas.parameters.callables import (
     NO_DEFAULT,
     Binding,
     HintedParameter,
     Omitted,
+    changes_arguments,
     find_callable_namespace,
     find_docstring,
     find_name,
@@ -70,6 +74,7 @@ from mcp_notebook.kernel.schemas.parameters.flatten import (
 )
 from mcp_notebook.kernel.schemas.parameters.pydantic_validator import (
     ArgumentSchema,
+    NoSchema,
     Parameter,
     build_validator,
     check_defaults,
@@ -117,12 +122,10 @@ class FunctionSchema:
     """JSON Schema 2020-12 of the arguments: an object, properties in the signature's order."""
     warnings: tuple[str, ...]
     """Hints for the author."""
-    injected: tuple[str, ...]
-    """Parameters that clients do not see, and that get the `Context` of the call."""
-    hidden: tuple[str, ...]
-    """Parameters that clients do not see, and that keep their default."""
-    bound: tuple[str, ...]
-    """Parameters that clients do not see, and that get the notebook's variable of their name."""
+    untyped: tuple[str, ...]
+    """Parameters whose type nothing says."""
+    parameters: Sequence[HintedParameter]
+    """All parameters of the function."""
     binding: Binding
     """How the function takes its arguments."""
     _load: Callable[[], ArgumentSchema] = field(repr=False, compare=False)
@@ -130,6 +133,24 @@ class FunctionSchema:
     _defaults: Mapping[str, Any] = field(repr=False, compare=False)
     _flat: str | None = None
     """The one parameter, if clients pass the fields of its model."""
+
+    @cached_property
+    def injected(self) -> tuple[str, ...]:
+        """Parameters that clients do not see, and that get the `Context` of the call."""
+        return self._list_names("injected")
+
+    @cached_property
+    def hidden(self) -> tuple[str, ...]:
+        """Parameters that clients do not see, and that keep their default."""
+        return self._list_names("hidden")
+
+    @cached_property
+    def bound(self) -> tuple[str, ...]:
+        """Parameters that clients do not see, and that get the variable of their name."""
+        return self._list_names("bound")
+
+    def _list_names(self, seen_as: str) -> tuple[str, ...]:
+        return tuple(item.name for item in self.parameters if item.seen_as == seen_as)
 
     def prepare(self) -> None:
         """Build the validators, which is done once.
@@ -225,9 +246,9 @@ class _Signature:
         """Its docstring, parsed."""
         return parse_docstring(self.docstring)
 
-    def list_names(self, seen_as: str) -> tuple[str, ...]:
-        """Return the names of the parameters of this kind."""
-        return tuple(item.name for item in self.parameters if item.seen_as == seen_as)
+    def list_arguments(self) -> list[HintedParameter]:
+        """Return the parameters that clients see."""
+        return [item for item in self.parameters if item.seen_as == "argument"]
 
     def make_parameters(self, texts: Mapping[str, str]) -> list[Parameter]:
         """Return the parameters that clients see.
@@ -244,15 +265,15 @@ class _Signature:
                 texts.get(item.name),
                 aliases.get(item.name),
             )
-            for item in self.parameters
-            if item.seen_as == "argument"
+            for item in self.list_arguments()
         ]
 
     def _choose_aliases(self) -> dict[str, str]:
         """Return names for clients of parameters whose own names models' APIs would refuse."""
         aliases: dict[str, str] = {}
-        taken = set(self.list_names("argument"))
-        for name in self.list_names("argument") if self.is_tool else ():
+        names = [item.name for item in self.list_arguments()]
+        taken = set(names)
+        for name in names if self.is_tool else ():
             spelled = spell_ascii(name)[:_MAX_NAME]
             if _NAME.fullmatch(name) or not _NAME.fullmatch(spelled):
                 continue
@@ -261,21 +282,24 @@ class _Signature:
             taken.add(aliases[name])
         return aliases
 
-    def is_typed(self, item: HintedParameter) -> bool:
-        """Return whether a parameter has a type hint, or a type in the docstring."""
-        hint = self._find_hint(item)
-        return item.hint is not NO_DEFAULT or getattr(hint, "__origin__", hint) is not Any
+    def list_untyped(self) -> tuple[str, ...]:
+        """Return the parameters that take any value, as neither hint nor docstring has a type."""
+        hints = {i.name: self._find_hint(i) for i in self.list_arguments() if i.hint is NO_DEFAULT}
+        return tuple(
+            name for name, hint in hints.items() if getattr(hint, "__origin__", hint) is Any
+        )
 
-    def bind(self, variables: Mapping[str, Any], code: Callable[[], ast.AST]) -> "_Signature":
+    def bind(self, variables: Mapping[str, Any], function: Callable[..., Any]) -> "_Signature":
         """Return it with the parameters bound for which the notebook has an object.
 
         Args:
             variables: Those of the notebook.
-            code: Reads the function's source.
+            function: Its own.
         """
         parameters = [
             structs.replace(item, seen_as="bound")
-            if is_object(variables.get(item.name)) and self._needs(item, variables[item.name], code)
+            if is_object(variables.get(item.name))
+            and self._needs(item, variables[item.name], function)
             else item
             for item in self.parameters
         ]
@@ -291,14 +315,15 @@ class _Signature:
         body = self.bodies.get(item.name)
         return body is not None and self._find_hint(item) is body.hint
 
-    def _needs(self, item: HintedParameter, value: Any, code: Callable[[], ast.AST]) -> bool:
+    def _needs(self, item: HintedParameter, value: Any, function: Callable[..., Any]) -> bool:
         """Return whether a parameter can only be such an object."""
         if item.seen_as != "argument" or item.default is not NO_DEFAULT:
             return False
         if item.hint is NO_DEFAULT:
             # The docstring's type; the body tells what the object may be as well.
-            is_untyped = self._is_by_body(item) or self._find_hint(item) in (Any, type(value))
-            return is_untyped and not is_compared(code(), item.name)
+            if changes_arguments(function) or is_compared(read_source(function), item.name):
+                return False
+            return self._is_by_body(item) or self._find_hint(item) in (Any, type(value))
         try:
             build_validator([make_parameter(item.name, item.hint, NO_DEFAULT)], self.name)
         except DefinitionError:
@@ -372,7 +397,7 @@ def read_function_schema(  # noqa: PLR0913 - each says one thing
         words,
         is_tool,
         find_body_hints(function, [] if is_library else unknown, words),
-    ).bind(variables or {}, partial(read_source, function))
+    ).bind(variables or {}, function)
     if flatten:
         return _build_flat(signature)
     if cache is None or (key := _make_key(cache, signature)) is None:
@@ -404,7 +429,11 @@ def check_parameter_names(schema: Mapping[str, Any], name: str) -> None:
 def _build(signature: _Signature) -> FunctionSchema:
     doc = signature.doc
     parameters = signature.make_parameters(doc.parameters)
-    built = build_validator(parameters, signature.name, is_library=signature.is_library)
+    try:
+        built = build_validator(parameters, signature.name, is_library=signature.is_library)
+    except NoSchema as error:
+        way = describe_way(signature.name, signature.parameters, [error.parameter])
+        raise DefinitionError(f"{error} Is it an object of the notebook? {way}") from error
     check_schema(built.schema, signature.name)
     defaults = {item.name: item.default for item in parameters if item.default is not NO_DEFAULT}
     # A `Field(alias=...)` is what clients say.
@@ -421,9 +450,8 @@ def _build(signature: _Signature) -> FunctionSchema:
             *_describe_aliases(aliases),
             *built.notes,
         ),
-        injected=signature.list_names("injected"),
-        hidden=signature.list_names("hidden"),
-        bound=signature.list_names("bound"),
+        untyped=signature.list_untyped(),
+        parameters=signature.parameters,
         binding=signature.binding,
         _load=lambda: built,
         _defaults=defaults,
@@ -445,9 +473,8 @@ def _build_flat(signature: _Signature) -> FunctionSchema:
         description=shorten_description(description)[0],
         input_schema=flat.schema,
         warnings=_list_warnings(signature, description, flat.names),
-        injected=signature.list_names("injected"),
-        hidden=signature.list_names("hidden"),
-        bound=signature.list_names("bound"),
+        untyped=signature.list_untyped(),
+        parameters=signature.parameters,
         binding=signature.binding,
         _load=lambda: ArgumentSchema(flat.schema, flat.validator),
         _defaults={},
@@ -466,17 +493,14 @@ def _restore(stored: Mapping[str, Any], signature: _Signature) -> FunctionSchema
         description=stored["description"],
         input_schema=stored["input_schema"],
         warnings=tuple(stored["warnings"]),
-        injected=signature.list_names("injected"),
-        hidden=signature.list_names("hidden"),
-        bound=signature.list_names("bound"),
+        untyped=signature.list_untyped(),
+        parameters=signature.parameters,
         binding=signature.binding,
         _load=build,
         _defaults={
             item.name: item.default
-            for item in signature.parameters
-            if item.seen_as == "argument"
-            and item.default is not NO_DEFAULT
-            and not isinstance(item.default, FieldInfo | Omitted)
+            for item in signature.list_arguments()
+            if item.default is not NO_DEFAULT and not isinstance(item.default, FieldInfo | Omitted)
         },
     )
 
@@ -545,11 +569,6 @@ def _list_warnings(
     if not description and not signature.has_description:
         hints.append(f"`{signature.name}` has no docstring: say what it is for.")
     hints += shorten_description(description)[1]
-    hints += [
-        f"`{item.name}` has no type hint: any value is accepted."
-        for item in signature.parameters
-        if item.seen_as == "argument" and not signature.is_typed(item)
-    ]
     hints += [
         f"`{name}` has no type hint: lists become {body.becomes}, as the body has `{body.seen}`."
         for name, body in signature.bodies.items()

@@ -7,6 +7,7 @@ import functools
 import importlib
 import io
 import pathlib
+import re
 import sqlite3
 import sys
 import uuid
@@ -204,9 +205,102 @@ def prepare(df, text, day):
 )
 def test_without_such_an_object_the_author_is_told_what_to_write(function, name, use, way):
     declared_as = "tool" if function.__name__ == "<lambda>" else function.__name__
-    (note,) = make_tool(function, ToolOptions(name=declared_as)).notes
+    notes = make_tool(function, ToolOptions(name=declared_as)).notes
+    (note,) = (note for note in notes if f"`{name}`" in note)  # nothing else is said of it
     assert note.startswith(f"Clients cannot send `{name}`, an object (`{use}`). Declare the tool")
     assert f"`%%mcp_tool {way}" in note
+
+
+def passing(function):
+    """Return a wrapper that passes on what it gets."""
+
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        repr((args, kwargs))
+        return function(*args, **kwargs)
+
+    return wrapper
+
+
+def checking(function):
+    """Return a wrapper that looks at what it passes on."""
+
+    @functools.wraps(function)
+    def wrapper(df, n):
+        assert n
+        return function(df, n=n)
+
+    return wrapper
+
+
+def looking_up(function):
+    """Return a wrapper that makes something else of a name."""
+
+    @functools.wraps(function)
+    def wrapper(df, *args, **kwargs):
+        repr(df)
+        return function({"a": 1}[df], *args, **kwargs)
+
+    return wrapper
+
+
+def replacing(function):
+    """Return a wrapper that changes what it gets."""
+
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        kwargs["df"] = len(kwargs["df"])
+        return function(*args, **kwargs)
+
+    return wrapper
+
+
+@pytest.mark.parametrize(
+    ("decorators", "expected"),
+    [
+        ([passing], ("df",)),
+        ([checking], ("df",)),
+        ([passing, checking, passing], ("df",)),
+        ([functools.lru_cache], ("df",)),
+        ([looking_up], ()),
+        ([replacing], ()),
+        ([passing, looking_up], ()),
+        ([looking_up, passing], ()),
+    ],
+)
+def test_a_wrapped_function_gets_the_object_if_its_wrapper_passes_on_what_it_gets(
+    decorators, expected
+):
+    def look(df, n):
+        return df.describe(n)
+
+    wrapped = look
+    for decorator in decorators:
+        wrapped = decorator(wrapped)
+    assert bound(wrapped, df=Shop()) == expected
+
+
+@pytest.mark.parametrize(
+    ("code", "sent"),
+    [
+        ("def f(obj, n, /, k=3, *rest, by, how='a', key=len, shop): return obj.name", "n=1 by=2"),
+        ("def f(n, *, obj): return obj.name, n", "n=1"),
+        ("def f(obj, año, key=len, last=None): return obj.name, año", "ano=1"),
+        ("def f(shop, obj, ctx: Context, *, n: int = 3, **more): return obj.name, ctx.tool", "n=1"),
+        ("f = partial(lambda a, b, obj, c: (a, obj.name, c), 1, b=2)", "c=1"),
+    ],
+)
+def test_the_line_to_write_in_place_of_an_object_works_as_it_stands(shared_kernel, code, sent):
+    """Whatever other parameters the function has."""
+    kernel = shared_kernel
+    kernel.ok("%reload_ext mcp_notebook\nfrom functools import partial")
+    kernel.ok("from mcp_notebook import Context\nclass Shop: name = 'Ada'\nshop = Shop()")
+    kernel.ok(code)
+    said = kernel.ok("%mcp_tool f").text
+    head, line = re.search(r"write `(%%mcp_tool .*?)` with the line `(.*?)`", said).groups()
+    kernel.ok("my_obj = Shop()")
+    kernel.ok(f"{head}\n{line}")
+    assert "Ada" in kernel.ok(f"%mcp call my_f {sent}").stdout
 
 
 def test_a_type_that_cannot_be_sent_and_has_no_object_is_refused_with_what_to_write():
