@@ -6,6 +6,7 @@ Talks to kernels over their link, without MCP. Results go to stdout, everything 
 import getpass
 import json
 import mimetypes
+import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -36,7 +37,7 @@ from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.redaction import has_secrets
 from mcp_notebook.text.terminal import print_data, print_note
 from mcp_notebook.text.typed_values import TOO_DEEP, read_typed_value
-from mcp_notebook.text.wording import format_size, make_printable
+from mcp_notebook.text.wording import format_size, make_printable, suggest
 from mcp_notebook.wire import resource_uris
 
 if TYPE_CHECKING:
@@ -45,12 +46,17 @@ if TYPE_CHECKING:
     from mcp_notebook.wire import messages
 
 _YES = frozenset({"y", "yes"})
+_PAIR = re.compile(r"([^={-][^=]*)=(.*)", re.DOTALL)
+_OPTION_BEFORE_PAIR = re.compile(r"(?<![^\0])-[^\0=]*\0(?=[^\0=-]+=)")
+_OTHER_PAIR = re.compile(r"(?<![^\0])-*([^\W\d]\w*)(?:\0?[=:]\0?|\0(?!-\D|[^\0]*=))([^\0]*)")
+"""The words of a command, with NUL between them."""
 
 app = typer.Typer(add_completion=False)
 
 
 @app.command(
     cls=Command,
+    context_settings={"ignore_unknown_options": True},  # `_parse_arguments` says what to write
     epilog=format_examples(
         "mcp-notebook call monthly_rain year=2015 --notebook notebooks/weather.ipynb",
         'mcp-notebook call rainy_days --json \'{"kind": "snow", "count": 3}\' '
@@ -84,7 +90,7 @@ def call(  # noqa: PLR0913 - one for each option
     request = ToolCall(
         tool=tool,
         arguments={} if json_ is None else _parse_json_object(json_),
-        texts=[_parse_argument(context, text) for text in arguments or ()],
+        texts=_parse_arguments(context, tool, arguments or ()),
         notebook=notebook,
         is_confirmed=yes,
         save=save,
@@ -107,16 +113,34 @@ def _parse_json_object(text: str) -> dict[str, Any]:
     return value
 
 
-def _parse_argument(context: typer.Context, text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if name and equals and not name.startswith("{"):
-        return name, value
-    if text.endswith(".ipynb"):
-        context.fail(explain_extra_notebook(text))
-    if text.startswith("{"):
-        context.fail(f"Write all arguments as one object: `--json {shlex.quote(text)}`.")
-    word = shlex.quote(f"NAME={text.lstrip('=')}")
-    return context.fail(f"Write arguments as `NAME=VALUE`, here `{word}`.")
+def _parse_arguments(
+    context: typer.Context, tool: str, words: Sequence[str]
+) -> list[tuple[str, str]]:
+    """Return the pairs of NAME=VALUE; other forms are an error that says how to write them."""
+    pairs = [_PAIR.fullmatch(word) for word in words]
+    wrong = next((word for word, pair in zip(words, pairs, strict=True) if not pair), None)
+    if tool.startswith("-"):
+        tool, wrong = "TOOL", tool
+    if wrong is None:
+        return [(pair[1], pair[2]) for pair in pairs if pair]
+    if wrong.endswith(".ipynb"):
+        context.fail(explain_extra_notebook(wrong))
+    if wrong.startswith("{"):
+        context.fail(f"Write all arguments as one object: `--json {shlex.quote(wrong)}`.")
+    said = f"No such option: {wrong}. " if wrong.startswith("-") else ""
+    options = [option for each in context.command.params for option in each.opts]
+    if said and (meant := suggest(wrong, options)):
+        said += f"Did you mean {meant}? "
+    line = shlex.join(("mcp-notebook", "call", tool, *_correct(words)))
+    return context.fail(f"{said}Write arguments as `NAME=VALUE`, here `{line}`.")
+
+
+def _correct(words: Sequence[str]) -> list[str]:
+    """Return ``--arg n=2``, ``--n 2``, ``--n=2``, ``n: 2``, ``n = 2`` and ``n 2`` as ``n=2``."""
+    text = _OPTION_BEFORE_PAIR.sub("", "\0".join(words))
+    pairs = _OTHER_PAIR.sub(r"\1=\2", text).split("\0")
+    named = (re.sub(r"^-+(.*)", r"\1=VALUE", word, flags=re.DOTALL) for word in pairs)
+    return [word if _PAIR.fullmatch(word) else f"NAME={word.lstrip('=')}" for word in named]
 
 
 @dataclass(frozen=True, kw_only=True)
