@@ -15,6 +15,7 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping
 from html import escape
 from typing import Any, Literal
+from unicodedata import normalize
 
 from IPython.core.error import UsageError
 from IPython.display import Audio as Player
@@ -245,8 +246,10 @@ def _call_tool(notebook: Notebook, arguments: str) -> None:
     if tool is None:
         raise _make_unknown(notebook, name)
     refused = notebook.folders.refused.count
-    arguments_of_call = _read_arguments(values.strip(), quotes=not tool.takes_secrets)
-    _show_result(notebook.invoker.run_here(name, arguments_of_call))
+    given = _read_arguments(values.strip(), quotes=not tool.takes_secrets)
+    aliases = tool.schema.aliases
+    sent = {aliases.get(normalize("NFKC", own), own): value for own, value in given.items()}
+    _show_result(notebook.invoker.run_here(name, sent))
     for reason in notebook.folders.refused.list_reasons(after=refused):
         print_note(reason)  # clients are not told that
 

@@ -80,6 +80,7 @@ class AuthorSchema:
     _validator: Any = field(repr=False, compare=False)
     bound: tuple[str, ...] = ()
     untyped: tuple[str, ...] = ()
+    aliases: Mapping[str, str] = field(default_factory=dict)
     parameters: tuple[HintedParameter, ...] = ()
     """None: the schema says what each parameter gets."""
 

@@ -149,6 +149,12 @@ class FunctionSchema:
         """Parameters that clients do not see, and that get the variable of their name."""
         return self._list_names("bound")
 
+    @cached_property
+    def aliases(self) -> dict[str, str]:
+        """The names that clients know, by the function's own names that they cannot use."""
+        pairs = zip(self._list_names("argument"), self.input_schema["properties"], strict=False)
+        return {} if self._flat else {own: name for own, name in pairs if not _NAME.fullmatch(own)}
+
     def _list_names(self, seen_as: str) -> tuple[str, ...]:
         return tuple(item.name for item in self.parameters if item.seen_as == seen_as)
 

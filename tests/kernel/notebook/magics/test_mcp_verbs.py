@@ -53,6 +53,13 @@ def test_mcp_call_shows_what_a_client_gets(rain, arguments):
     assert rain.ok(f"%mcp call rain {arguments}").stdout.strip() == "Seattle 2013"
 
 
+def test_a_parameter_has_its_own_name_beside_that_for_clients(kernel):
+    kernel.ok("%%mcp_tool\ndef wave(μ, λ=2):\n    return [μ, λ]")
+    for name in ("μ", "µ", "m"):  # the second is the micro sign, which Python reads as the letter
+        said = kernel.ok(f"%mcp call wave {name}=1 λ=3").stdout
+        assert ("[1,3]" in said) == (name != "m")
+
+
 def test_pairs_of_a_call_may_hold_the_notebooks_variables_and_an_object_is_taken_as_it_stands(rain):
     rain.ok("place, years = 'New York', [2013]")
     code = "%mcp call rain city=$place year={years[0]}"
