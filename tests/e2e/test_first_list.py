@@ -64,6 +64,8 @@ async def test_the_first_list_is_that_of_the_source_and_a_call_waits_and_says_fo
         with anyio.fail_after(SOON):
             tools = {tool.name: tool for tool in await list_tools(client)}
             (prompt,) = (await client.list_prompts()).prompts
+            assert (await client.list_resources()).resources == []
+            assert (await client.list_resource_templates()).resource_templates == []
         assert [*tools] == ["total", "best", "plot", "gone"]
         assert {name: [*tool.input_schema["properties"]] for name, tool in tools.items()} == {
             "total": ["region", "year"],

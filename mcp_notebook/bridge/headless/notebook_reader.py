@@ -67,7 +67,7 @@ def list_code_cells(notebook: NotebookNode) -> NotebookNode:
     return copy
 
 
-def describe_code(notebook: NotebookNode) -> tuple[object, ...]:
+def describe_code(notebook: NotebookNode) -> tuple[str, list[tuple[str, Any]]]:
     """Return the parts of a notebook that a kernel runs, to compare two versions."""
     cells = list_code_cells(notebook).cells
     code = [(cell.source, cell.metadata.get("tags", [])) for cell in cells]

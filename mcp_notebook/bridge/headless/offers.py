@@ -3,8 +3,9 @@
 Many clients request the list of tools only once, before the first turn of their assistant, and a
 kernel takes seconds to start and to run the cells. So the tools of each notebook that was run are
 stored in a private folder of the user, one file for each notebook. Once the kernel has started, its
-own list replaces them. An offer is current while the notebook has the same kernelspec and code;
-without one, its source tells what it declares (`source_tools`).
+own list replaces them. An offer is current while the notebook has the same kernelspec and code.
+Without one, its source tells what it declares (`source_tools`); what only running code had declared
+is still listed, with a note.
 
 Runs in any thread of the bridge, or in a command; its disk access takes milliseconds.
 """
@@ -14,10 +15,12 @@ import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from msgspec import Struct, json
+from msgspec import Struct, json, structs
 
 from mcp_notebook.bridge.headless.notebook_code import hash_code, read_code
+from mcp_notebook.bridge.headless.source_tools import list_source_tools
 from mcp_notebook.errors import NotebookError
 from mcp_notebook.settings.private_files import read_private_json, write_private
 from mcp_notebook.wire import messages
@@ -29,6 +32,8 @@ MAX_OFFERS = 2_000
 MAX_OFFER_BYTES = 2**20
 """Larger offers are not stored: the source is then listed at the next start."""
 
+_AS_BEFORE = "(As it was when the notebook last ran; its code has changed since.)"
+
 
 class Offer(Struct, frozen=True):
     """The tools of a notebook after its cells had run."""
@@ -38,12 +43,14 @@ class Offer(Struct, frozen=True):
     notebook: str
     """The notebook's name."""
     tools: list[messages.ToolInfo]
+    in_source: list[str] = []
+    """Names that its source declared."""
 
 
 def keep_offer(
     home: Path,
     path: Path,
-    code: tuple[object, ...],
+    code: tuple[str, Sequence[tuple[str, Any]]],
     name: str,
     tools: Sequence[messages.ToolInfo],
 ) -> None:
@@ -58,7 +65,8 @@ def keep_offer(
     """
     place = _find_place(home, path)
     try:
-        content = json.encode(Offer(code=hash_code(code), notebook=name, tools=list(tools)))
+        in_source = [tool.name for tool in list_source_tools(code[1])]
+        content = json.encode(Offer(hash_code(code), name, list(tools), in_source))
         if len(content) > MAX_OFFER_BYTES:
             place.unlink(missing_ok=True)
             return
@@ -84,10 +92,16 @@ def find_offer(home: Path, path: Path) -> Offer | None:
         code = read_code(path)
         if offer is not None and offer.code == code.digest:
             return offer
-        return Offer("", path.stem, code.tools) if code.tools else None
+        names = {tool.name for tool in code.tools}.union(offer.in_source if offer else ())
+        late = [_mark(tool) for tool in (offer.tools if offer else ()) if tool.name not in names]
+        return Offer("", path.stem, [*code.tools, *late]) if code.tools or late else None
     except (NotebookError, OSError, ValueError) as error:  # reported when the notebook is run
         logger.debug("the tools of %s are not known before it runs: %s", path, error)
         return None
+
+
+def _mark(tool: messages.ToolInfo) -> messages.ToolInfo:
+    return structs.replace(tool, description=f"{tool.description}\n\n{_AS_BEFORE}".lstrip())
 
 
 def find_last_offer(home: Path, path: Path) -> Offer | None:

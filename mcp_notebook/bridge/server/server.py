@@ -132,6 +132,7 @@ class NotebookServer:
         observers: Sequence[CallObserver] = (),
     ) -> None:
         ready, limits = first_tools.ready, options.limits
+        can_list = first_tools.can_list or ready
         page_size, with_meta_tools = options.page_size, options.meta_tools
         self._catalog = catalog
         self._links = links
@@ -162,6 +163,7 @@ class NotebookServer:
             self.resource_notices,
             self.tools,
             ready=ready,
+            can_list=can_list,
             page_size=page_size,
             observers=observers,
         )
@@ -177,7 +179,7 @@ class NotebookServer:
             results,
             own,
             page_size,
-            first_tools.can_list or ready,
+            can_list,
             lists_others=lists_others,
         )
         """Answers requests for the list of tools."""

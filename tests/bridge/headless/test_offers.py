@@ -141,8 +141,21 @@ def test_an_offer_is_of_one_notebook_and_its_code_and_only_the_user_can_read_it(
     cell = nbformat.v4.new_code_cell("a = 1", outputs=[nbformat.v4.new_output("stream", text="1")])
     nbformat.write(nbformat.v4.new_notebook(cells=[cell]), path)
     assert find_offer(tmp_path, path).tools == TOOLS
-    _write(path, "a = 2")
-    assert find_offer(tmp_path, path) is None
+
+
+def test_after_an_edit_what_only_running_code_declared_is_still_offered_and_marked(tmp_path):
+    path = _write(tmp_path / "a.ipynb", TOOL, "declare()")
+    late = ToolInfo(name="late", description="Late.", input_schema={"type": "object"})
+    _keep(tmp_path, path, [*TOOLS, late])
+    assert [tool.name for tool in find_offer(tmp_path, path).tools] == ["one", "late"]
+    _write(path, TOOL.replace("one", "other"), "declare()")
+    offer = find_offer(tmp_path, path)
+    assert [tool.name for tool in offer.tools] == ["other", "late"]  # `one` is gone from the source
+    marked = "Late.\n\n(As it was when the notebook last ran; its code has changed since.)"
+    assert offer.tools[1].description == marked
+    _write(path, "declare()")
+    assert [tool.name for tool in find_offer(tmp_path, path).tools] == ["late"]
+    assert offer.code == ""
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"code": 1}', b"\xff"])

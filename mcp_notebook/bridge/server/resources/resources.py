@@ -151,6 +151,7 @@ class ResourceRequests:
         notices: Notes which kernels' resources clients have seen.
         tools: The tools, as callers see them.
         ready: Waits until the first notebooks can be expected, if they need time to start.
+        can_list: Waits until the first list can be answered, perhaps earlier.
         page_size: Resources on a page; None: `PAGE_SIZE`.
         observers: Notified of the queries of live views.
     """
@@ -162,6 +163,7 @@ class ResourceRequests:
         tools: PermittedTools,
         *,
         ready: Callable[[], Awaitable[None]],
+        can_list: Callable[[], Awaitable[None]],
         page_size: int | None = None,
         observers: Sequence[CallObserver] = (),
     ) -> None:
@@ -173,6 +175,7 @@ class ResourceRequests:
         self._owners = ResourceOwners()
         self.ready = ready
         """Waits until the first notebooks can be expected, if they need time to start."""
+        self._can_list = can_list
         self.page_size = page_size or PAGE_SIZE
         """Resources on a page."""
         self._observers = tuple(observers)
@@ -198,7 +201,7 @@ class ResourceRequests:
             ProtocolError: There is no such page.
         """
         place = None if cursor is None else self._read_cursor(cursor)
-        await self.ready()
+        await self._can_list()
         caller, version = request.caller, request.protocol_version
         declared: Sequence[dict[str, Any]] = ()
         if place is None:  # the declared ones come first
@@ -218,7 +221,7 @@ class ResourceRequests:
 
     async def find_template_page(self, request: ClientRequest, cursor: str | None) -> Page:
         """Return a page of the list of templates; as `find_page`."""
-        await self.ready()
+        await self._can_list()
         forms = self.declared.list_template_forms(request.caller, request.protocol_version)
         return find_page(divide(forms, self.page_size), cursor)
 
