@@ -16,7 +16,6 @@ from mcp_notebook import meta_keys
 from mcp_notebook.check.findings import Finding
 from mcp_notebook.check.objects import judge_changes
 from mcp_notebook.check.subject import Answer, CheckedTool, Subject, Trial, is_read_only
-from mcp_notebook.text.missing_tools import REFUSED
 from mcp_notebook.text.wording import count
 
 MAX_CHARS = 20_000
@@ -43,16 +42,16 @@ _CHANGES: Mapping[str, str] = {
 
 def judge_answers(subject: Subject) -> Iterator[Finding]:
     """Yield what is wrong with the tools' examples and the answers to them."""
-    for number, failure in subject.failures:
+    for progress in subject.failures:
         what = "The cell fails, so `mcp-notebook serve` would stop here."
-        if REFUSED.search(failure):
+        if progress.is_refusal:
             what = "Not everything that the cell declares can be a tool."
         yield Finding(
             tool=None,
             rule="failing-cell",
             severity="error",
-            cell=number,
-            reason=f"{what}\n{failure}",
+            cell=progress.done,
+            reason=f"{what}\n{progress.failure}",
             advice="Correct the cell.",
         )
     for tool in subject.list_tools():

@@ -126,7 +126,7 @@ async def run_subject(settings: Settings, examination: Examination) -> Subject:
         CodeCell(number=number, source=cell.source)
         for number, cell in enumerate(list_code_cells(version[1]).cells, start=1)
     ]
-    failures: list[tuple[int, str]] = []
+    failures: list[CellProgress] = []
     with show_on_stderr() as show:
         progress = partial(_note_progress, show, failures)
         async with (
@@ -153,10 +153,10 @@ async def run_subject(settings: Settings, examination: Examination) -> Subject:
 
 
 def _note_progress(
-    show: Callable[[CellProgress], None], failures: list[tuple[int, str]], progress: CellProgress
+    show: Callable[[CellProgress], None], failures: list[CellProgress], progress: CellProgress
 ) -> None:
     if progress.failure is not None:
-        failures.append((progress.done, progress.failure))
+        failures.append(progress)
         progress = replace(progress, failure=None)  # it is shown among the findings
     show(progress)
 

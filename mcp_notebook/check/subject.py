@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from mcp_notebook.bridge.headless.cell_progress import CellProgress
 from mcp_notebook.check.findings import Finding, Severity
 from mcp_notebook.kernel.notebook.reassigned_names import parse_cell
 from mcp_notebook.wire import messages
@@ -161,7 +162,7 @@ class Subject:
     """The answers to the examples of read-only tools in copies of the kernel."""
     skipped: Mapping[str, str] = field(default_factory=dict)
     """Why no example of a tool was called, by the tool's name: the end of "not called: ..."."""
-    failures: Sequence[tuple[int, str]] = ()
+    failures: Sequence[CellProgress] = ()
     """The cells that failed, by their numbers, with what happened."""
 
     def list_tools(self) -> Iterator[CheckedTool]:

@@ -308,7 +308,7 @@ class Extension:
                 display(build_address_card(address), raw=True)
             self.cell_tools.begin_run(find_cell())  # of the cell with `%load_ext`
             earlier = vars(self.shell).pop(_DECORATED, ())
-            declare_decorated(self.registry, self.shell.user_ns, earlier)
+            declare_decorated(self.registry, self.shell, earlier)
             self._show_card(tool.name for tool in self.registry.tools)
 
     # -- called by the notebook and by the parts ---------------------------------------------------

@@ -27,7 +27,6 @@ another bridge runs it           a notebook without a frontend belongs to the br
 ===============================  ==================================================================
 """
 
-import re
 import time
 from collections.abc import Sequence
 
@@ -80,8 +79,9 @@ class MissingTool(Struct, frozen=True):
 
 # -- what became of its declaration ----------------------------------------------------------------
 
-REFUSED = re.compile(r"`[^`\n]+` is not offered as a \w+: .+")
-"""A sentence of `write_refusal` in the output of a cell."""
+REFUSED = "mcp_notebook.refused"
+"""The source of payloads in the reply to a cell, whose ``text`` has sentences of
+`write_refusal`."""
 
 
 def write_refusal(name: str, kind: str, reason: str) -> str:

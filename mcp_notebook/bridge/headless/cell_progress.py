@@ -27,6 +27,8 @@ class CellProgress:
     """The source of the cell that starts now; empty at the end."""
     failure: str | None = None
     """A sentence about the last cell, if it failed and the run continues."""
+    is_refusal: bool = False
+    """Whether that is only about functions that cannot be tools."""
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -159,32 +160,44 @@ async def _run_cells(  # noqa: PLR0913 - what it uses
     A function that cannot be a tool does not keep a notebook from serving its other tools. The note
     ends the error of a cell.
     """
+    refused: list[str] = []
     runner = NotebookClient(
         notebook,
         km=kernel.manager,
         log=make_silent_logger(),
         allow_errors=True,  # otherwise the kernel may skip a cell sent soon after a failed one
         on_cell_error=_raise_error,
-        on_cell_executed=_refuse_exit,
+        on_cell_executed=partial(_read_payloads, refused),
     )
     runner.kc = kernel.client
     total = len(notebook.cells)
     failure: str | None = None
+    is_refusal = False
     failures: list[str] = []
     for number, cell in enumerate(notebook.cells, start=1):
         progress(
             CellProgress(
-                notebook=path, done=number - 1, total=total, source=cell.source, failure=failure
+                notebook=path,
+                done=number - 1,
+                total=total,
+                source=cell.source,
+                failure=failure,
+                is_refusal=is_refusal,
             )
         )
         where = f"Code cell {number} of {total} of {path.name}"
-        failure, can_go_on = await _run_cell(runner, kernel, number - 1, where)
+        refused.clear()
+        failure = await _run_cell(runner, kernel, number - 1, where, refused)
+        if is_refusal := failure is None and bool(refused):
+            failure = f"{where}:\n" + "\n".join(refused)
         if failure is not None:
             failures.append(failure)
-            if not (allow_errors or can_go_on):
+            if not (allow_errors or is_refusal):
                 advice = _LOAD if _NOT_LOADED.search(failure) else _ADVICE
                 raise NotebookError(f"{failure}\n{advice} {note}".rstrip())
-    progress(CellProgress(notebook=path, done=total, total=total, failure=failure))
+    progress(
+        CellProgress(notebook=path, done=total, total=total, failure=failure, is_refusal=is_refusal)
+    )
     return failures
 
 
@@ -198,29 +211,38 @@ class _CellExits(Exception):
     """A cell has called `exit()`: the kernel ends as soon as it has answered."""
 
 
-def _refuse_exit(cell: NotebookNode, cell_index: int, execute_reply: Any) -> None:  # noqa: ARG001
-    """Raise an error if a cell ends the kernel; nbclient chooses the parameters' names."""
+def _read_payloads(
+    refused: list[str],
+    cell: NotebookNode,  # noqa: ARG001
+    cell_index: int,  # noqa: ARG001
+    execute_reply: Any,
+) -> None:
+    """Note the functions that cannot be tools; raise an error if a cell ends the kernel.
+
+    nbclient chooses the last parameters' names.
+    """
     for payload in execute_reply["content"].get("payload", ()):
+        if payload.get("source") == REFUSED:
+            refused.append(str(payload.get("text")))
         if payload.get("source") == "ask_exit" and not payload.get("keepkernel"):
             raise _CellExits
 
 
 async def _run_cell(
-    runner: NotebookClient, kernel: KernelProcess, index: int, where: str
-) -> tuple[str | None, bool]:
-    """Run one cell; return why it failed, or None, and whether only functions were refused.
+    runner: NotebookClient, kernel: KernelProcess, index: int, where: str, refused: Sequence[str]
+) -> str | None:
+    """Run one cell; return why it failed, None if it only has functions that cannot be tools.
 
     Raises:
         NotebookError: The kernel cannot run further cells.
     """
-    cell, said = runner.nb.cells[index], ""
+    cell = runner.nb.cells[index]
     try:
         await _execute(runner, cell, index)
     except CellExecutionError as error:
-        said = error.evalue
-        if not REFUSED.search(said):
+        if error.evalue not in refused:
             failure = _describe_failure(cell, error)
-            return f"{where} failed:\n\n{_indent(cell.source)}\n\n{failure}", False
+            return f"{where} failed:\n\n{_indent(cell.source)}\n\n{failure}"
     except _CellExits:
         raise NotebookError(
             f"{where} ends the kernel with `exit()` or `quit()`, and the tools with it: remove "
@@ -231,8 +253,7 @@ async def _run_cell(
             f"The kernel died in this cell: {where}\n\n{_indent(cell.source)}\n\n"
             f"{kernel.describe_death()}"
         ) from None
-    refused = dict.fromkeys(REFUSED.findall(strip_escapes(f"{said}\n{_join_streams(cell)}")))
-    return "\n".join([f"{where}:", *refused]) if refused else None, True
+    return None
 
 
 def _join_streams(cell: NotebookNode) -> str:

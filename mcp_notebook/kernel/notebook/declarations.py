@@ -35,9 +35,14 @@ from mcp_notebook.kernel.tools.declared_tool import (
 from mcp_notebook.kernel.tools.options import ResourceOptions, ToolOptions
 from mcp_notebook.kernel.tools.resource_templates import make_resource_name, read_variables
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
-from mcp_notebook.text.missing_tools import write_refusal
+from mcp_notebook.text.missing_tools import REFUSED, write_refusal
 from mcp_notebook.text.terminal import print_note
+from mcp_notebook.text.wording import make_printable
 from mcp_notebook.wire import messages
+
+
+class NothingOffered(DefinitionError):
+    """None of several functions, or the only one, can be a tool."""
 
 
 class Declared(Struct, frozen=True):
@@ -184,7 +189,7 @@ def _declare_each(
     """Make the tools of each word; one that cannot be a tool does not hinder the others.
 
     Raises:
-        DefinitionError: None is a tool. One reason for all is told once.
+        NothingOffered: None is a tool. One reason for all is told once.
     """
     __tracebackhide__ = True
     tools: list[DeclaredTool] = []
@@ -198,10 +203,21 @@ def _declare_each(
             reasons[word] = _describe_refusal(error).removeprefix(f"`{word}`: ")
     refusals = {word: write_refusal(word, kind, reason) for word, reason in reasons.items()}
     if not tools and len(words) > 1 and len(set(reasons.values())) == 1:
-        raise DefinitionError(f"{', '.join(f'`{word}`' for word in words)}: {reasons[words[0]]}")
+        raise NothingOffered(f"{', '.join(f'`{word}`' for word in words)}: {reasons[words[0]]}")
     if not tools:
-        raise DefinitionError("\n".join(refusals.values()))
+        raise NothingOffered("\n".join(refusals.values()))
     return Declared(tools, refusals)
+
+
+def tell_refusals(shell: InteractiveShell, text: str) -> None:
+    """Tell who runs the notebook without a frontend what cannot be a tool; frontends do not look.
+
+    Args:
+        shell: The notebook's IPython.
+        text: Sentences, one on each line.
+    """
+    if text and shell.payload_manager is not None:
+        shell.payload_manager.write_payload({"source": REFUSED, "text": text}, single=False)
 
 
 def _describe_refusal(error: Exception) -> str:
@@ -232,7 +248,7 @@ def list_decorated(registry: ToolRegistry, namespace: Mapping[str, Any]) -> list
 
 
 def declare_decorated(
-    registry: ToolRegistry, namespace: Mapping[str, Any], earlier: Iterable[DecoratedObject] = ()
+    registry: ToolRegistry, shell: InteractiveShell, earlier: Iterable[DecoratedObject] = ()
 ) -> None:
     """Add the functions, classes and skills that were decorated before the extension was loaded.
 
@@ -240,9 +256,10 @@ def declare_decorated(
 
     Args:
         registry: The notebook's tools.
-        namespace: The notebook's variables.
+        shell: The notebook's IPython.
         earlier: From `list_decorated` at the last unload; their tools are restored.
     """
+    namespace = shell.user_ns
     tools_before = {id(decorated.value): decorated.tools for decorated in earlier}
     for name in find_decorated(namespace):
         try:
@@ -254,7 +271,9 @@ def declare_decorated(
             registry.add(*tools)
         except Exception as error:  # noqa: BLE001 - one odd function must not hide the others
             kind = (read_own_mark(namespace[name]) or ToolOptions).kind
-            print_note(write_refusal(name, kind, _describe_refusal(error)))
+            sentence = make_printable(write_refusal(name, kind, _describe_refusal(error)))
+            print_note(sentence)
+            tell_refusals(shell, sentence)
     for value in tuple(namespace.values()):
         skill = read_skill_mark(value)
         if skill is not None:

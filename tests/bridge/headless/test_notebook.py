@@ -132,7 +132,15 @@ async def test_a_failing_cell_is_passed_over_and_told_when_errors_are_allowed(fo
         ("%%mcp_tool bad(n: Missing)\nn", "Code cell 3 of 4 of sums.ipynb:\n`bad` is not offered"),
         (
             "%mcp_tool x add\nget_ipython().run_line_magic('mcp_tool', 'y')",
-            "Code cell 3 of 4 of sums.ipynb:\n`y` is not offered",
+            "Code cell 3 of 4 of sums.ipynb:\n`x` is not offered",
+        ),
+        ("%mcp_tool x y", "Code cell 3 of 4 of sums.ipynb:\n`x` is not offered"),
+        (
+            (
+                "%unload_ext mcp_notebook\n@__import__('mcp_notebook').mcp_tool\n"
+                "def g(a: 'Missing'): ...\n%load_ext mcp_notebook\n%mcp_tool add"
+            ),
+            "Code cell 3 of 4 of sums.ipynb:\n`g` is ",
         ),
     ],
 )
@@ -143,6 +151,16 @@ async def test_a_function_that_cannot_be_a_tool_is_told_and_does_not_end_the_sta
     async with _run(path, settings) as (_, steps):
         (failure,) = [step.failure for step in steps if step.failure]
         assert failure.startswith(told)
+
+
+@pytest.mark.parametrize(
+    "cell", ["%mcp_tool x add\n1 / 0", "print('`x` is not offered as a tool: x')\n1/0"]
+)
+async def test_a_cell_that_fails_besides_ends_the_start(folder, settings, cell):
+    """Also if its output looks as if only a function were refused."""
+    said = await _refused(_notebook(folder, LOAD, ADD, cell), settings)
+    assert "Code cell 3 of 3 of sums.ipynb failed" in said
+    assert "ZeroDivisionError" in said
 
 
 async def test_a_notebook_of_which_no_function_can_be_a_tool_is_told_why(folder, settings):

@@ -23,11 +23,13 @@ from msgspec import structs
 from mcp_notebook.errors import DefinitionError, McpNotebookError
 from mcp_notebook.kernel.notebook.cell_tools import CellTools
 from mcp_notebook.kernel.notebook.declarations import (
+    NothingOffered,
     declare_cell,
     declare_names,
     declare_resource,
     find_replaced_names,
     note_reassigned,
+    tell_refusals,
 )
 from mcp_notebook.kernel.notebook.magic_line import (
     build_parser,
@@ -179,8 +181,12 @@ class McpMagics(Magics):
                 self._registry.remove(*replaced)
             self._cell_tools.add(*declared.tools)
             self._cell_tools.note_refused(declared.refusals)
+            tell_refusals(self.shell, make_printable("\n".join(declared.refusals.values())))
         except DefinitionError as error:
-            raise UsageError(make_printable(str(error))) from None
+            text = make_printable(str(error))
+            if isinstance(error, NothingOffered):
+                tell_refusals(self.shell, text)
+            raise UsageError(text) from None
 
     @line_magic("%mcp_tool")  # IPython reads `%%mcp_tool` below the first line as this
     def refuse_misplaced_mcp_tool(self, _line: str) -> None:
