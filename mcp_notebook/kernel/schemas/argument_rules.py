@@ -33,6 +33,8 @@ _NEVER_BLANK = _EXACT - {"str"} | {
     *("list", "tuple", "set", "frozenset", "generator", "dict", "typed-dict", "dataclass"),
 }
 """Types that none of these texts is a value of."""
+_OF_ROWS = frozenset(f"{__package__}.tables.{name}" for name in ("arrays", "columns"))
+"""Modules whose validators take lists and rows only."""
 _URL_SAFE = str.maketrans("-_", "+/", "\r\n")
 
 
@@ -192,8 +194,10 @@ def _takes_blank(schema: Mapping[str, Any], shared: Mapping[str, Any]) -> bool:
         shared: The schemas that others refer to.
     """
     kind = schema["type"]
-    if kind == "union":
-        choices = (item[0] if isinstance(item, tuple) else item for item in schema["choices"])
+    if kind in ("union", "tagged-union"):
+        every = schema["choices"]
+        every = every.values() if isinstance(every, dict) else every
+        choices = (item[0] if isinstance(item, tuple) else item for item in every)
         return any(_takes_blank(choice, shared) for choice in choices)
     if kind in ("literal", "enum"):
         values = schema["expected"] if kind == "literal" else schema["members"]
@@ -208,7 +212,9 @@ def _takes_blank(schema: Mapping[str, Any], shared: Mapping[str, Any]) -> bool:
         return reference not in shared or _takes_blank(shared[reference], others)
     if kind in ("function-after", "default", "nullable") or schema.get("root_model"):
         return _takes_blank(schema["schema"], shared)
-    return kind not in {*_NEVER_BLANK, "model"}
+    function = schema.get("function", {}).get("function")
+    is_of_rows = getattr(function, "__module__", None) in _OF_ROWS
+    return not is_of_rows and kind not in {*_NEVER_BLANK, "model"}
 
 
 # -- bytes -----------------------------------------------------------------------------------------

@@ -78,16 +78,22 @@ _ATTRIBUTES = {
 _OWNERS = {name: owner for owner, names in _ATTRIBUTES.items() for name in names.split()}
 _MAX_LINES = 1_000
 """Lines of a body that is read."""
-_QUESTIONS = ("isinstance", "hasattr", "type", "isscalar", "iterable", "callable", "ndim")
+_SHOWING = (
+    *(ast.Attribute, ast.Subscript, ast.Call, ast.Compare, ast.BinOp, ast.arg),
+    *(ast.comprehension, ast.ExceptHandler, ast.Match),
+)
+"""Nodes that are compared with patterns."""
 _PART = r"[^\][()'\"]*"
-_EXPRESSIONS = {
-    # Also a name that is a parameter of an inner function.
-    _OTHER: rf"X(?:: .*)?|(?:\w+\.)?(?:{'|'.join(_QUESTIONS)})\(X\b.*|X\.(?:index|values)\(.*",
+_PATTERNS = {
+    # What may also be another value, or is another variable.
+    _OTHER: r"(?:\w+\.)?(?:isinstance|hasattr|type|isscalar|iterable|callable|ndim)\(X\b.*"
+    r"|X\.(?:index|values)\(.*|X [!=<>a-z ]+ '[^']*'|match X:.*|\(argument\) X\b.*"
+    r"| for (?:(?! in ).)*\bX\b.* in .*|except [^\n]*(?:Attribute|Type)Error.*",
     "a table": r"X\[\['.*|X\[\(*X(?:\['[^']*'\]|\.\w+) [<>=!].*",
     "an array": r"X @ .*|.* @ X|X\[\(*X [<>=!].*|X\[\.\.\., .*"
     rf"|X\[{_PART}(?::{_PART},|,{_PART}:){_PART}\]",
 }
-"""Patterns of expressions with a name X, as `ast.unparse` writes them."""
+"""Patterns of code about a name X, as `ast.unparse` writes it."""
 
 
 def is_array_attribute(attribute: str) -> bool:
@@ -146,7 +152,7 @@ def _choose_hint(texts: Sequence[str], name: str, words: Mapping[str, Any]) -> B
 
 
 def _list_expressions(body: Sequence[ast.stmt], name: str) -> Iterator[str]:
-    """Yield expressions with a name in a function's body, until it stands for another object.
+    """Yield the code of a function's body by parts, until a name stands for another object.
 
     After ``df = df.copy()`` and ``df = df[df["a"] > 0]`` it does not.
     """
@@ -154,49 +160,26 @@ def _list_expressions(body: Sequence[ast.stmt], name: str) -> Iterator[str]:
     for statement in body:
         nodes = list(ast.walk(statement))
         for node in nodes:
-            start: Any = node
-            while isinstance(start, ast.Attribute | ast.Subscript | ast.Call):
-                start = start.func if isinstance(start, ast.Call) else start.value
-            is_used = start is not node and getattr(start, "id", None) in (name, *_QUESTIONS)
-            is_product = isinstance(getattr(node, "op", None), ast.MatMult)
-            asked = isinstance(node, ast.Call) and getattr(node.func, "attr", "") in _QUESTIONS
-            if is_used or is_product or asked or isinstance(node, ast.arg):
-                yield ast.unparse(node)
-            elif _has_other_case(node, name):
-                yield name
+            if isinstance(node, _SHOWING):
+                yield f"{'(argument) ' * isinstance(node, ast.arg)}{ast.unparse(node)}"
         names = [node for node in nodes if isinstance(node, ast.Name) and node.id == name]
         is_bound = not all(isinstance(node.ctx, ast.Load) for node in names)
         if is_bound and not same.match(ast.unparse(statement)):
             return
 
 
-def _has_other_case(node: ast.AST, name: str) -> bool:
-    """Return whether code says that a name may also be another value, or is another variable."""
-    match node:
-        case ast.Compare(left=ast.Name(id=other), comparators=[ast.Constant(value=str())]):
-            return other == name
-        case ast.Match(subject=ast.Name(id=other)):
-            return other == name
-        case ast.comprehension(target=target):
-            return any(getattr(each, "id", None) == name for each in ast.walk(target))
-        case ast.ExceptHandler(type=ast.expr() as kind):
-            return any(error in ast.unparse(kind) for error in ("AttributeError", "TypeError"))
-    return False
-
-
 def _find_owner(text: str, name: str, kinds: Sequence[Any]) -> str:
-    """Return what an expression shows of a name; "" if nothing."""
+    """Return what code shows of a name; "" if nothing."""
     if found := re.fullmatch(rf"{name}(\['[^']*'\]|\[\w+\])?\.(\w+)", text):
         owner = _OWNERS.get(found[2], "")
         if found[1]:
             is_column = found[1][1] == "'" or owner == "a series or a table"
-            return (
-                "a table" if is_column and owner not in ("", _OTHER) else owner.replace(_OTHER, "")
-            )
+            owner = owner.replace(_OTHER, "")
+            return "a table" if owner and is_column else owner
         is_known = owner or any(hasattr(kind, found[2]) for kind in kinds)
         return owner if is_known else "unknown"  # a column, or an attribute of another object
-    forms = ((owner, form.replace("X", name)) for owner, form in _EXPRESSIONS.items())
-    return next((owner for owner, form in forms if re.fullmatch(form, text)), "")
+    forms = ((owner, form.replace("X", name)) for owner, form in _PATTERNS.items())
+    return next((owner for owner, form in forms if re.fullmatch(form, text, re.DOTALL)), "")
 
 
 def _make_either(table: Any, other: Any) -> Any:

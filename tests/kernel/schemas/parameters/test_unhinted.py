@@ -151,6 +151,18 @@ def test_what_shows_nothing_leaves_lists_lists(code):
     assert schema.validate({"x": LIST})["x"] is LIST
 
 
+@pytest.mark.parametrize(
+    "code", ["return x.groupby('a').sum()", "return x.head()", "return x.mean()", "return x.T"]
+)
+def test_texts_that_stand_for_nothing_are_taken_where_the_default_is_nothing(code):
+    f = in_body(code)
+    f.__defaults__ = (None, None)
+    for sent in ("", "null", " None "):
+        assert read(f).validate({"x": sent})["x"] is None
+    with pytest.raises(InvalidArguments, match="x: got 'a'"):
+        read(f).validate({"x": "a"})
+
+
 def test_what_the_body_shows_is_the_same_in_a_schema_of_an_earlier_start(tmp_path):
     for code, kind in (("return x.mean()", np.ndarray), ("return x.head()", pd.Series)):
         for _ in range(2):
