@@ -10,8 +10,8 @@ from importlib.metadata import PackageNotFoundError, distribution
 from mcp_notebook._version import __version__
 
 _NAME = "mcp-notebook"
-_PLAIN = re.compile(r"[a-z0-9][\w.:/@+=-]*", re.ASCII | re.IGNORECASE)
-"""Without ``%`` and ``~``, which the shells of Windows and of Unix expand."""
+_PLAIN = re.compile(r"[a-z0-9](?:[\w.:/@+=~-]|%(?!CD))*", re.ASCII | re.IGNORECASE)
+"""The shell of Windows expands ``%CD%``; there are no variables like ``%20wheels%``."""
 
 
 def find_own_requirement() -> list[str]:

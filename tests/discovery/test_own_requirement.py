@@ -43,6 +43,7 @@ def test_the_environment_gets_this_package_from_where_it_came(monkeypatch, origi
     [
         ("file:///home/ada/mcp-notebook", "file:///home/ada/mcp-notebook"),
         ("https://h/mcp_notebook-0.1.0+a1-py3.whl", "https://h/mcp_notebook-0.1.0+a1-py3.whl"),
+        ("file:///home/ada/my%20wheels/x~1/m.whl", "file:///home/ada/my%20wheels/x~1/m.whl"),
         ("file:///tmp/R&D%20(a)%20$HOME/p", ""),
         ("file:///c:/%CD%80", ""),
         ("--index-url=https://h", ""),
