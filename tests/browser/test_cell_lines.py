@@ -160,6 +160,28 @@ def test_an_environment_that_lacks_the_package_is_named_and_gets_it_if_its_user_
     expect(notebook.page.locator(".jp-Notebook")).not_to_contain_text("uv pip")
 
 
+def test_an_environment_of_conda_gets_it_by_its_own_pip(open_notebook, other_environment):
+    """No channel has the package, and conda's manual says to use pip in the environment then."""
+    uv = shutil.which("uv")
+    subprocess.run([uv, "pip", "install", "-q", "--python", other_environment, "pip"], check=True)
+    history = other_environment.parents[1] / "conda-meta" / "history"
+    history.parent.mkdir()
+    history.touch()
+    notebook = open_notebook("quickstart.ipynb")
+    notebook.page.evaluate(
+        "() => window.jupyterapp.shell.currentWidget.sessionContext.changeKernel({name: 'geo'})"
+    )
+    notebook.wait_until_idle()
+    panel = SidePanel(notebook).open()
+    panel.button("Load mcp_notebook").click()
+    panel.button("Install it there").click()
+    dialog = notebook.page.locator(".jp-Dialog")
+    expect(dialog).to_contain_text("%pip install ")
+    dialog.get_by_role("button", name="Install").click()
+    expect(panel.place).to_contain_text("live", timeout=3 * SOON)
+    expect(notebook.page.locator(".jp-Notebook")).not_to_contain_text("%pip")
+
+
 @pytest.mark.oldest_jupyterlab
 def test_a_call_is_recorded_as_a_cell_with_its_result(server, open_notebook, find_assistant):
     notebook = open_notebook("quickstart.ipynb")
