@@ -6,6 +6,7 @@ Pure.
 import ast
 import inspect
 from collections.abc import Collection, Iterator, Mapping
+from itertools import zip_longest
 from typing import Any, Literal
 
 from mcp_notebook.check.findings import Finding
@@ -15,6 +16,7 @@ from mcp_notebook.kernel.schemas.parameters.bound_objects import describe_way, f
 from mcp_notebook.kernel.schemas.parameters.callables import NO_DEFAULT, HintedParameter
 from mcp_notebook.text.wording import spell_ascii
 
+_USUAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
 _CHANGING = frozenset({"insert", "pop", "update"})
 """Methods that change a frame in place."""
 
@@ -69,28 +71,20 @@ def _list_parameters(tool: CheckedTool) -> list[HintedParameter]:
     assert tool.function is not None
     arguments = tool.function.args
     usual = [*arguments.posonlyargs, *arguments.args]
-    defaults = (*[None] * (len(usual) - len(arguments.defaults)), *arguments.defaults)
-    found = [
-        (item, default, kind)
-        for items, values, kind in (
-            (usual, defaults, inspect.Parameter.POSITIONAL_OR_KEYWORD),
-            ([arguments.vararg], [None], inspect.Parameter.VAR_POSITIONAL),
-            (arguments.kwonlyargs, arguments.kw_defaults, inspect.Parameter.KEYWORD_ONLY),
-        )
-        for item, default in zip(items, values, strict=True)
-        if item is not None
-    ]
+    pairs = [*zip_longest(usual[::-1], arguments.defaults[::-1])][::-1]
+    pairs += zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
     parameters = [
         HintedParameter(
             item.arg,
             NO_DEFAULT,
             NO_DEFAULT if default is None else getattr(default, "value", default),
             _find_origin(item, default, tool),
-            kind=kind,
+            kind=_USUAL if item in usual else inspect.Parameter.KEYWORD_ONLY,
         )
-        for item, default, kind in found
+        for item, default in pairs
     ]
-    own = {spell_ascii(item.name) for item in parameters}  # none, if a cell is the function's body
+    own = {spell_ascii(item.arg) for item, _ in pairs}  # none, if a cell is the function's body
+    own |= {spell_ascii(rest.arg) for rest in filter(None, [arguments.vararg])}
     others = [name for name in tool.properties if spell_ascii(name) not in own]
     return parameters + [HintedParameter(x, NO_DEFAULT, NO_DEFAULT, "argument") for x in others]
 

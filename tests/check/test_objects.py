@@ -28,6 +28,25 @@ def test_a_parameter_that_is_used_as_an_object_is_found_with_what_to_write(shell
     assert find(shell, "model = object()", cell) == []  # it is bound
 
 
+@pytest.mark.parametrize(
+    ("head", "way"),
+    [
+        (
+            "df, model, n=3, *rest, how",
+            "my_grade(how, n=3)` with the line `grade(df, my_model, n",
+        ),
+        ("*, model, año, key=len", "my_grade(año)` with the line `grade(model=my_model, año"),
+        ("n, ctx: Context, model", "my_grade(n, ctx: Context)` with the line `grade(n, ctx, my_mo"),
+    ],
+)
+def test_what_to_write_has_the_functions_other_parameters(shell, head, way):
+    setup = f"from mcp_notebook import Context\n{SETUP}"
+    cell = f'%%mcp_tool\ndef grade({head}):\n    """Grade."""\n    return model.predict(1)'
+    ((rule, _, finding),) = find(shell, setup, cell)
+    assert rule == "object-parameter"
+    assert way in finding.advice
+
+
 def _change(shell, body):
     return find(shell, SETUP, f'%%mcp_tool\ndef look(df):\n    """Look."""\n    {body}')
 

@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -170,22 +170,11 @@ async def _run_cells(  # noqa: PLR0913 - what it uses
         on_cell_executed=partial(_read_payloads, refused),
     )
     runner.kc = kernel.client
-    total = len(notebook.cells)
-    failure: str | None = None
-    is_refusal = False
+    step = CellProgress(notebook=path, done=0, total=len(notebook.cells))
     failures: list[str] = []
     for number, cell in enumerate(notebook.cells, start=1):
-        progress(
-            CellProgress(
-                notebook=path,
-                done=number - 1,
-                total=total,
-                source=cell.source,
-                failure=failure,
-                is_refusal=is_refusal,
-            )
-        )
-        where = f"Code cell {number} of {total} of {path.name}"
+        progress(replace(step, source=cell.source))
+        where = f"Code cell {number} of {step.total} of {path.name}"
         refused.clear()
         failure = await _run_cell(runner, kernel, number - 1, where, refused)
         if is_refusal := failure is None and bool(refused):
@@ -195,9 +184,8 @@ async def _run_cells(  # noqa: PLR0913 - what it uses
             if not (allow_errors or is_refusal):
                 advice = _LOAD if _NOT_LOADED.search(failure) else _ADVICE
                 raise NotebookError(f"{failure}\n{advice} {note}".rstrip())
-    progress(
-        CellProgress(notebook=path, done=total, total=total, failure=failure, is_refusal=is_refusal)
-    )
+        step = replace(step, done=number, failure=failure, is_refusal=is_refusal)
+    progress(step)
     return failures
 
 

@@ -320,6 +320,9 @@ def _list_notes(
             else f"`{name}` has no type hint: any value is accepted."
             for name in schema.untyped
         ]
+    if schema.aliases:
+        pairs = ", ".join(f"`{own}` is `{name}`" for own, name in schema.aliases.items())
+        notes.append(f"For clients, {pairs}: models' APIs accept only ASCII names.")
     if has_other_references(info.input_schema):
         notes.append(
             "The schema has references besides `#/$defs/NAME`. If one of them leads back to "

@@ -153,7 +153,8 @@ class FunctionSchema:
     def aliases(self) -> dict[str, str]:
         """The names that clients know, by the function's own names that they cannot use."""
         pairs = zip(self._list_names("argument"), self.input_schema["properties"], strict=False)
-        return {} if self._flat else {own: name for own, name in pairs if not _NAME.fullmatch(own)}
+        changed = {own: name for own, name in pairs if own != name and not _NAME.fullmatch(own)}
+        return {} if self._flat else changed
 
     def _list_names(self, seen_as: str) -> tuple[str, ...]:
         return tuple(item.name for item in self.parameters if item.seen_as == seen_as)
@@ -451,11 +452,7 @@ def _build(signature: _Signature) -> FunctionSchema:
     return FunctionSchema(
         description=shorten_description(doc.description)[0],
         input_schema=built.schema,
-        warnings=(
-            *_list_warnings(signature, doc.description),
-            *_describe_aliases(aliases),
-            *built.notes,
-        ),
+        warnings=(*_list_warnings(signature, doc.description), *built.notes),
         untyped=signature.list_untyped(),
         parameters=signature.parameters,
         binding=signature.binding,
@@ -548,17 +545,6 @@ def _describe_unknown_names(parameters: Iterable[HintedParameter]) -> Iterator[s
             "accepted where a type hint uses them "
             f"(of {', '.join(f'`{item.name}`' for item in unknown)})."
         )
-
-
-def _describe_aliases(aliases: Mapping[str, str]) -> Iterator[str]:
-    """Yield a hint about parameters that clients know by other names for their letters' sake."""
-    other = [
-        f"`{name}` is `{alias}`"
-        for name, alias in aliases.items()
-        if alias != name and not _NAME.fullmatch(name)
-    ]
-    if other:
-        yield f"For clients, {', '.join(other)}: models' APIs accept only ASCII names."
 
 
 def _list_warnings(

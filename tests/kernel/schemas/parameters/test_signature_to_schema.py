@@ -17,6 +17,7 @@ from schemas import check_schema
 
 from mcp_notebook.errors import DefinitionError, InvalidArguments
 from mcp_notebook.kernel.schemas.parameters.signature_to_schema import read_function_schema
+from mcp_notebook.kernel.tools.declared_tool import make_tool
 
 
 class Context:
@@ -257,8 +258,9 @@ def test_names_that_models_apis_refuse_have_an_alias_of_their_own_for_clients():
         "Delta": "Δ",
     }
     schema = read_function_schema(f)
-    aliases = "For clients, `año` is `ano`, `δ_max` is `delta_max_2`, `ñ` is `n_2`, `Δ` is `Delta`"
-    assert any(warning.startswith(aliases) for warning in schema.warnings)
+    assert schema.aliases == {"año": "ano", "δ_max": "delta_max_2", "ñ": "n_2", "Δ": "Delta"}
+    told = "For clients, `año` is `ano`, `δ_max` is `delta_max_2`, `ñ` is `n_2`, `Δ` is `Delta`: "
+    assert any(note.startswith(told) for note in make_tool(f).notes)
     values = {"año": 7, "δ_max": 2, "n": 1, "ñ": True, "delta_max": None, "Δ": (3,)}
     assert schema.validate({"ano": "7", "delta_max_2": 2, "Delta": [3]}) == values
     with pytest.raises(InvalidArguments) as refused:
