@@ -108,7 +108,7 @@ _MAX_STEPS = 50_000
 _MAX_NAME = 64
 """Characters that models' APIs accept in a parameter's name."""
 _NAME = re.compile(rf"[A-Za-z0-9_.-]{{1,{_MAX_NAME}}}")
-_STORED = ("description", "input_schema", "warnings")
+_STORED = ("description", "input_schema", "warnings", "untyped")
 """Fields of a schema that are cached for later starts."""
 
 
@@ -496,7 +496,7 @@ def _restore(stored: Mapping[str, Any], signature: _Signature) -> FunctionSchema
         description=stored["description"],
         input_schema=stored["input_schema"],
         warnings=tuple(stored["warnings"]),
-        untyped=signature.list_untyped(),
+        untyped=tuple(stored["untyped"]),
         parameters=signature.parameters,
         binding=signature.binding,
         _load=build,

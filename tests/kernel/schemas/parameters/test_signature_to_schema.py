@@ -5,6 +5,7 @@ import importlib
 import inspect
 import json
 import math
+import site
 import sys
 from typing import Annotated, Any
 
@@ -496,7 +497,7 @@ def test_functions_of_a_library_are_tools_whatever_their_type_hints():
 
 
 @pytest.mark.parametrize("is_installed", [True, False])
-@pytest.mark.parametrize("entry", ["{}/libs", "libs", "../{.name}/libs"])
+@pytest.mark.parametrize("entry", ["{}/libs", "libs", "../{.name}/libs", "above.pth"])
 def test_what_is_installed_anywhere_on_the_path_is_a_library(
     tmp_path, monkeypatch, is_installed, entry
 ):
@@ -508,7 +509,12 @@ def test_what_is_installed_anywhere_on_the_path_is_a_library(
     if is_installed:
         (libs / "acme-1.0.dist-info").mkdir()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(entry.format(tmp_path))
+    if entry == "above.pth":  # as an environment has it that is made above another one
+        (tmp_path / entry).write_text(str(libs))
+        monkeypatch.setattr(sys, "path", list(sys.path))
+        site.addsitedir(str(tmp_path))
+    else:
+        monkeypatch.syspath_prepend(entry.format(tmp_path))
     monkeypatch.delitem(sys.modules, "acme", raising=False)
     function = importlib.import_module("acme").f
     monkeypatch.delitem(sys.modules, "acme")
