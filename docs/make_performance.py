@@ -22,7 +22,7 @@ COMPARISON = DOCS / "measurements" / "comparison.json"
 GROWTH = DOCS / "measurements" / "growth.json"
 BEGIN, END = "<!-- Written by docs/make_performance.py: -->", "<!-- End -->"
 ROWS = (
-    *("add@1", "add@8", "picture-1mb@1", "table-1mb@1", "argument-200kb@1", "list-500@1"),
+    *("add@1", "add@8", "picture-500kb@1", "table-1mb@1", "argument-200kb@1", "list-500@1"),
     *("start", "first-list", "memory-bridge", "memory-all"),
 )
 """What the page shows of all that is measured."""

@@ -7,7 +7,7 @@ Runs on the bridge's event loop; pure. uvicorn calls the outermost application
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, TypeAlias
 
-from pydantic_core import to_json
+from mcp_notebook.lean_json import to_json
 
 Scope: TypeAlias = MutableMapping[str, Any]
 """A request without its body."""

@@ -15,11 +15,11 @@ from pathlib import Path
 from time import monotonic, time
 from typing import Annotated, Literal
 
-import psutil
 from msgspec import Meta, Struct
 
 from mcp_notebook.discovery.departures import Departure, make_printable, write_departure
 from mcp_notebook.errors import SettingsError
+from mcp_notebook.lean_imports import postpone_names
 from mcp_notebook.settings.private_files import (
     is_own,
     make_private_folder,
@@ -96,6 +96,8 @@ class BridgeRecord(Process, frozen=True):
 
 def read_start_time(pid: int) -> float | None:
     """Return when a process started, in seconds since the epoch; None if it does not exist."""
+    import psutil  # noqa: PLC0415 - a bridge without notebooks reads none
+
     try:
         process = psutil.Process(pid)
         if process.status() == psutil.STATUS_ZOMBIE:
@@ -293,7 +295,9 @@ async def watch_records(
 async def _changes(folder: Path, rescan_interval: float) -> AsyncIterator[object]:
     """Yield after each change and every few seconds, even if the folder is removed; never ends."""
     from anyio import sleep  # noqa: PLC0415 - kernels do not watch, and import nothing for it
-    from watchfiles import awatch  # noqa: PLC0415
+
+    postpone_names("watchfiles")  # whose `run` imports multiprocessing
+    from watchfiles.main import awatch  # noqa: PLC0415
 
     rescan_at = monotonic() + rescan_interval
     polling = None

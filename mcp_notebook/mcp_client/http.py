@@ -14,7 +14,7 @@ from pydantic_core import from_json
 from mcp_notebook.protocol.errors import CONNECTION_CLOSED, INTERNAL_ERROR, ProtocolError
 from mcp_notebook.protocol.headers import SESSION_HEADER, VERSION_HEADER, list_headers
 from mcp_notebook.protocol.methods import INITIALIZE
-from mcp_notebook.protocol.parameter_headers import list_parameter_headers, write_parameter_headers
+from mcp_notebook.protocol.parameter_headers import ParameterHeaders
 
 _ACCEPTED = {"accept": "application/json, text/event-stream"}
 _EVENTS = "text/event-stream"
@@ -33,8 +33,7 @@ class HttpTransport:
         self._url = url
         self._session: dict[str, str] = {}
         """The headers of the session, once there is one."""
-        self._schemas: dict[str, Any] = {}
-        """The input schemas of the listed tools, by name."""
+        self._parameters = ParameterHeaders()
 
     @classmethod
     @asynccontextmanager
@@ -64,9 +63,7 @@ class HttpTransport:
     async def _post(self, message: Mapping[str, Any]) -> AsyncIterator[httpx2.Response]:
         params = message.get("params") or {}
         own = list_headers(message["method"], params)
-        if own and (schema := self._schemas.get(params.get("name", ""))) is not None:
-            marked = list_parameter_headers(schema)
-            own |= write_parameter_headers(marked, params.get("arguments") or {})
+        own |= self._parameters.list_headers(message["method"], params) if own else {}
         headers = _ACCEPTED | self._session | own
         try:
             async with self._http.stream(
@@ -79,14 +76,14 @@ class HttpTransport:
 
     def _learn(self, method: str, answer: Mapping[str, Any], response: httpx2.Response) -> None:
         """Learn what later requests repeat: the session, and arguments of tools in headers."""
-        result = answer.get("result") or {}
+        result = answer.get("result")
         if method == INITIALIZE and SESSION_HEADER in response.headers:
+            version = result.get("protocolVersion") if isinstance(result, dict) else None
             self._session = {
                 SESSION_HEADER: response.headers[SESSION_HEADER],
-                VERSION_HEADER: str(result.get("protocolVersion")),
+                VERSION_HEADER: str(version),
             }
-        for tool in result.get("tools") or ():
-            self._schemas[tool.get("name")] = tool.get("inputSchema")
+        self._parameters.learn(result)
 
 
 async def _read_answer(response: httpx2.Response, request_id: int) -> Mapping[str, Any]:

@@ -8,9 +8,8 @@ https://modelcontextprotocol.io/specification/2026-07-28/basic
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic_core import to_json
-
 from mcp_notebook.errors import McpNotebookError
+from mcp_notebook.lean_json import to_json
 
 # JSON-RPC 2.0, 5.1 "Error object"
 PARSE_ERROR = -32700
@@ -64,7 +63,7 @@ class ProtocolError(McpNotebookError):
             request_id: The request's id; None if it is unknown.
         """
         message = {"jsonrpc": "2.0", "id": request_id, "error": self.form}
-        return to_json(message, inf_nan_mode="null")
+        return to_json(message)
 
 
 def refuse_capabilities(message: str, capabilities: dict[str, Any]) -> ProtocolError:

@@ -83,7 +83,7 @@ def check_headers(
             raise ProtocolError(HEADER_MISMATCH, f"The header {name} came more than once.")
     for name, value in (
         (VERSION_HEADER, params["_meta"].get(PROTOCOL_VERSION_KEY)),
-        (METHOD_HEADER, method),
+        (METHOD_HEADER, encode_value(method)),
     ):
         if headers.get(name) is None or headers[name] != value:
             what = "protocol version" if name == VERSION_HEADER else "method"

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from msgspec import Struct
-from pydantic_core import from_json, to_json
 
+from mcp_notebook.lean_json import from_json, to_json
 from mcp_notebook.protocol.errors import INVALID_REQUEST, PARSE_ERROR, ProtocolError
 
 RequestId: TypeAlias = int | str
@@ -153,11 +153,11 @@ def coerce_id(request_id: RequestId) -> RequestId:
 def write_request(request_id: RequestId, method: str, params: Params) -> bytes:
     """Return a request as JSON."""
     message = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
-    return to_json(message, inf_nan_mode="null")
+    return to_json(message)
 
 
 def write_notification(method: str, params: Params | None = None) -> bytes:
     """Return a notification as JSON."""
     message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
     message |= {} if params is None else {"params": params}
-    return to_json(message, inf_nan_mode="null")
+    return to_json(message)

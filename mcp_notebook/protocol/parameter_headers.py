@@ -13,6 +13,7 @@ from typing import Any
 
 from mcp_notebook.protocol.errors import HEADER_MISMATCH, ProtocolError
 from mcp_notebook.protocol.headers import decode_value, encode_value
+from mcp_notebook.protocol.methods import CALL
 from mcp_notebook.schema_keywords import DEFINITIONS, LISTS, NAMED, SINGLE
 
 HEADER_KEY = "x-mcp-header"
@@ -73,6 +74,28 @@ def write_parameter_headers(
     """Return the headers of a call with these arguments."""
     texts = {header.name: _write(header.find_value(arguments)) for header in headers}
     return {name: encode_value(text) for name, text in texts.items() if text is not None}
+
+
+class ParameterHeaders:
+    """The headers of calls that a client knows from lists of tools."""
+
+    def __init__(self) -> None:
+        self._headers: dict[str, Sequence[ParameterHeader]] = {}
+
+    def learn(self, result: Any) -> None:
+        """Learn from the result of ``tools/list``, which may be anything."""
+        tools = result.get("tools") if isinstance(result, Mapping) else None
+        for tool in tools if isinstance(tools, list) else ():
+            if isinstance(tool, dict) and isinstance(tool.get("name"), str):
+                self._headers[tool["name"]] = list_parameter_headers(tool.get("inputSchema"))
+
+    def list_headers(self, method: str, params: Mapping[str, Any]) -> dict[str, str]:
+        """Return the headers for the arguments of a call; {} for other requests."""
+        arguments = params.get("arguments")
+        known = self._headers.get(str(params.get("name")), ())
+        if method != CALL or not isinstance(arguments, Mapping):
+            return {}
+        return write_parameter_headers(known, arguments)
 
 
 def check_parameter_headers(

@@ -8,7 +8,6 @@ it is read. Runs in every process; the content of the files is defined elsewhere
 import os
 import stat
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -44,6 +43,8 @@ def make_private_folder(folder: Path) -> Path:
 
 def write_private(path: Path, text: str) -> None:
     """Write a file atomically; only the user can read it."""
+    import tempfile  # noqa: PLC0415 - a bridge without notebooks writes none
+
     make_private_folder(path.parent)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")  # is 0600
     try:

@@ -14,9 +14,9 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from msgspec import Struct, ValidationError, convert, structs
-from pydantic_core import from_json, to_json
 
 from mcp_notebook.errors import FrameError, FrameTooLarge
+from mcp_notebook.lean_json import from_json, to_json
 from mcp_notebook.wire import messages
 
 MAX_HEADER = 64 * 2**20
@@ -51,6 +51,8 @@ def encode(message: messages.AnyMessage, attachments: Sequence[bytes] = ()) -> l
     """
     kind = message.type
     header = {"type": kind, **structs.asdict(message)}  # shallow: `_to_json` walks the rest
+    if kind == "call":  # a null would be taken for NaN, and None is the default of its members
+        header = {name: value for name, value in header.items() if value is not None}
     if attachments:
         header["attachments"] = [len(attachment) for attachment in attachments]
         _check_attachments(header["attachments"])

@@ -21,6 +21,7 @@ from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.transports.connections import ConnectionLimits, Connections
 from mcp_notebook.bridge.transports.endpoint import Endpoint
 from mcp_notebook.bridge.transports.http import format_url, open_listener, serve_http
+from mcp_notebook.protocol.headers import encode_value
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.wire import messages
 
@@ -172,7 +173,7 @@ def modern(message):
     }
     params = message.get("params", {})
     params = params | {"_meta": params.get("_meta", {}) | meta}
-    headers = {"Mcp-Method": message["method"], "Mcp-Protocol-Version": MODERN}
+    headers = {"Mcp-Method": encode_value(message["method"]), "Mcp-Protocol-Version": MODERN}
     if "name" in params:
         headers["Mcp-Name"] = params["name"]
     if "uri" in params:

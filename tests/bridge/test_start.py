@@ -46,6 +46,22 @@ print(gc.isenabled(), gc.get_freeze_count() > len(gc.get_objects()))
 LIST = {"jsonrpc": "2.0", "id": "list", "method": "tools/list"}
 
 
+def test_a_bridge_without_notebooks_lists_without_what_only_others_need(home):
+    command = [sys.executable, "-X", "importtime", "-m", "mcp_notebook"]
+    with bridge(home, "stdio", command=command, stdin=-1) as running:
+        for message in (INITIALIZE, LIST):
+            running.send(json.dumps(message).encode())
+            assert "result" in running.message()
+        running.process.stdin.close()
+        assert running.wait() == 0
+    loaded = {line.rpartition("|")[2].strip() for line in running.said.splitlines()}
+    assert "msgspec" in loaded
+    assert loaded.isdisjoint(
+        {"httpx2", "jsonschema", "multiprocessing", "psutil", "pydantic_core", "tempfile"}
+        | {"IPython", "jupyter_client", "typer", "uvicorn"}
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(
     IPython.version_info[:2] < (9, 16) or ipykernel.version_info[0] < 7,

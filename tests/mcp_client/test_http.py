@@ -133,6 +133,14 @@ async def test_headers_repeat_method_name_and_marked_arguments():
     assert body["params"]["arguments"] == {"city": "Zürich"}
 
 
+@pytest.mark.parametrize("tools", [5, None, [None, {"name": ["rain"]}]])
+async def test_a_list_of_tools_may_be_anything(tools):
+    with server_that_answers(result(tools=tools), result(2, content=[])) as (url, _):
+        async with opened(url, LATEST_MODERN) as client:
+            await client.list_tools()
+            await client.call_tool("rain", {"city": "Z"})
+
+
 async def test_the_answer_is_found_in_a_stream_of_events():
     stream = b"".join(
         [

@@ -11,6 +11,7 @@ from mcp_notebook.protocol.errors import ProtocolError
 from mcp_notebook.protocol.parameter_headers import (
     HEADER_KEY,
     PREFIX,
+    ParameterHeaders,
     check_parameter_headers,
     list_parameter_headers,
     walk_positions,
@@ -180,3 +181,19 @@ def test_a_header_that_is_no_ascii_differs_from_any_argument():
             check_parameter_headers(
                 list_parameter_headers(schema), {"a": "e"}, [(b"mcp-param-region", raw)]
             )
+
+
+@pytest.mark.parametrize("odd", [None, [], {}, {"tools": 5}, {"tools": [None, {"name": 1}]}])
+def test_arguments_that_belong_into_headers_are_known_from_the_last_list_of_tools(odd):
+    region = {"type": "string", "x-mcp-header": "Region"}
+    marked = {"type": "object", "properties": {"region": region}}
+    known = ParameterHeaders()
+    params = {"name": "top", "arguments": {"region": "EU"}}
+    assert known.list_headers("tools/call", params) == {}
+    known.learn({"tools": [{"name": "top", "inputSchema": marked}]})
+    known.learn(odd)
+    assert known.list_headers("tools/call", params) == {"mcp-param-region": "EU"}
+    assert known.list_headers("tools/call", {"name": "top"}) == {}
+    assert known.list_headers("prompts/get", params) == {}
+    known.learn({"tools": [{"name": "top", "inputSchema": {"type": "object"}}]})
+    assert known.list_headers("tools/call", params) == {}

@@ -14,7 +14,6 @@ from mcp_notebook._version import __version__
 from mcp_notebook.bridge.connect.addresses import OWN_PATH, Address
 from mcp_notebook.bridge.connect.credentials import Credentials
 from mcp_notebook.bridge.connect.failures import explain_status, explain_token
-from mcp_notebook.bridge.connect.headers import list_headers
 from mcp_notebook.bridge.connect.messages import Message, as_object, make_message
 from mcp_notebook.bridge.connect.remote import ANSWER_LIMIT, Remote, Reply, explain_reply
 from mcp_notebook.errors import RemoteError, Unreachable
@@ -91,7 +90,7 @@ async def find_endpoint(
 async def _ask(remote: Remote) -> Message | Reply:
     """Return the message of a URL that is an endpoint, or else the reply."""
     with anyio.move_on_after(ANSWER_LIMIT):
-        async with remote.post(_QUESTION.body, list_headers(_QUESTION)) as reply:
+        async with remote.post(_QUESTION.body, _QUESTION.headers) as reply:
             if reply.status not in (401, 403):
                 async for message in reply.read():
                     return message

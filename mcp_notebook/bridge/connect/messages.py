@@ -12,6 +12,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from mcp_notebook.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR
+from mcp_notebook.protocol.headers import list_headers
 from mcp_notebook.protocol.versions import PROTOCOL_VERSION_KEY
 
 JsonObject = Mapping[str, Any]
@@ -87,6 +88,11 @@ class Message:
         """The token with which the client asks for its progress."""
         token = as_object(self.params.get("_meta")).get("progressToken")
         return token if isinstance(token, str | int) else None
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The HTTP headers that repeat its version, method and name; {} before 2026-07-28."""
+        return list_headers(self.method, self.params)
 
     @property
     def version(self) -> str | None:

@@ -22,7 +22,6 @@ import anyio.abc
 
 from mcp_notebook.bridge.connect.addresses import find_hub
 from mcp_notebook.bridge.connect.client_lines import ClientLines
-from mcp_notebook.bridge.connect.headers import ParameterHeaders, list_headers
 from mcp_notebook.bridge.connect.messages import (
     InvalidMessage,
     Message,
@@ -59,6 +58,7 @@ from mcp_notebook.errors import (
     Unreachable,
 )
 from mcp_notebook.protocol.errors import HEADER_MISMATCH
+from mcp_notebook.protocol.parameter_headers import ParameterHeaders
 from mcp_notebook.protocol.versions import SUBSCRIPTION_ID_KEY
 from mcp_notebook.text.terminal import print_note
 
@@ -200,7 +200,7 @@ class Relay:
             number, restarts = self._session.number, self._restarts
             try:
                 if request.is_modern and message.method == _LISTEN:
-                    await subscription.keep_open(self._remote, list_headers(message))
+                    await subscription.keep_open(self._remote, message.headers)
                 else:
                     await self._exchange_watched(message, request)
             except (NotebookNotOpen, ServerStopped):
@@ -310,18 +310,18 @@ class Relay:
                     return
             await self._lines.send(incoming)
 
-        headers = list_headers(message)
+        headers = message.headers
         if not request.is_modern and message.method != "initialize":
             await self._session.renew()
             headers = self._session.headers
         may_list = request.is_modern and message.method == "tools/call"
         try:
-            arguments = self._parameters.list_headers(message)
+            arguments = self._parameters.list_headers(message.method, message.params)
             await exchange(self._remote, message, headers | arguments, forward)
         except _HeadersMissing:  # the client has an old list of tools
             may_list = False
             await self._list_tools(message)
-            arguments = self._parameters.list_headers(message)
+            arguments = self._parameters.list_headers(message.method, message.params)
             await exchange(self._remote, message, headers | arguments, forward)
 
     async def _list_tools(self, call: Message) -> None:
@@ -331,8 +331,8 @@ class Relay:
         for _ in range(_MAX_PAGES):
             content = {"id": "mcp-notebook connect", "method": "tools/list"}
             request = make_message({**content, "params": {**meta, **cursor}})
-            answer, _reply = await ask(self._remote, request, list_headers(request))
-            self._parameters.learn(answer)
+            answer, _reply = await ask(self._remote, request, request.headers)
+            self._parameters.learn(answer.result)
             if not isinstance(answer.result.get("nextCursor"), str):
                 break
             cursor = {"cursor": answer.result["nextCursor"]}
@@ -344,7 +344,7 @@ class Relay:
         elif request.version is None:
             self._session.note_request(request)
         elif request.method == "tools/list":
-            self._parameters.learn(answer)
+            self._parameters.learn(answer.result)
 
     async def _send_note(self, message: Message) -> None:
         """Send a notification, or an answer to the server's own request."""
@@ -353,7 +353,7 @@ class Relay:
                 request.questions.discard(message.id)
         number = self._session.number
         try:
-            headers = list_headers(message) or self._session.headers
+            headers = message.headers or self._session.headers
             async with self._remote.post(message.body, headers) as reply:
                 if reply.status == 404:  # noqa: PLR2004
                     self._session.note_lost(number)

@@ -30,9 +30,9 @@ from mcp_notebook.errors import (
 )
 from mcp_notebook.http_headers import RUNS_HEADER
 from mcp_notebook.outgoing_http import open_http_client
+from mcp_notebook.protocol.headers import SESSION_HEADER
 from mcp_notebook.text.terminal import print_note
 
-SESSION_HEADER = "Mcp-Session-Id"
 Forward = Callable[[Message, "Reply"], Awaitable[None]]
 """Takes a message and the reply that contains it."""
 STEADY = 30.0

@@ -14,7 +14,6 @@ import anyio
 
 from mcp_notebook.bridge.connect.messages import Message, as_object, make_message
 from mcp_notebook.bridge.connect.remote import (
-    SESSION_HEADER,
     STEADY,
     Remote,
     Reply,
@@ -25,10 +24,10 @@ from mcp_notebook.bridge.connect.remote import (
     list_pauses,
 )
 from mcp_notebook.errors import NotebookNotOpen, RemoteError, SessionLost
+from mcp_notebook.protocol.headers import SESSION_HEADER, VERSION_HEADER
 
 logger = logging.getLogger(__name__)
 
-VERSION_HEADER = "MCP-Protocol-Version"
 _GOODBYE_LIMIT = 2.0
 """Seconds that the server has to end the session when the client has disconnected."""
 _KINDS = ("tools", "resources", "prompts")

@@ -20,8 +20,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
-from pydantic_core import to_json
-
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.server.calls.gates import CallParams
@@ -48,6 +46,7 @@ from mcp_notebook.bridge.server.sessions.connected_clients import ConnectedClien
 from mcp_notebook.bridge.server.tasks.tasks import Tasks
 from mcp_notebook.content import Result
 from mcp_notebook.errors import CallError
+from mcp_notebook.lean_json import to_json
 from mcp_notebook.protocol.elicitation import InputRequired
 from mcp_notebook.protocol.errors import INTERNAL_ERROR, ProtocolError
 from mcp_notebook.protocol.messages import Request, RequestId
@@ -293,7 +292,7 @@ def _write_form(method: str, request: ClientRequest, form: Form) -> bytes:
         cached = _UNCACHED if method in _CACHEABLE and "resultType" not in form else {}
         meta = _add_server_info(form.get("_meta") or {})
         form = {"resultType": "complete", **cached, **form, "_meta": meta}
-    return to_json(form, inf_nan_mode="null")
+    return to_json(form)
 
 
 def write_result(result: Result, protocol_version: str) -> list[Piece]:
@@ -307,7 +306,7 @@ def write_result(result: Result, protocol_version: str) -> list[Piece]:
         text.append(b",")
     if result.content:
         text.pop()
-    text += b"],", to_json(rest, inf_nan_mode="null")[1:]
+    text += b"],", to_json(rest)[1:]
     return text
 
 

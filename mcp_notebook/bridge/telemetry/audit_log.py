@@ -19,7 +19,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 
 from mcp_notebook.bridge.telemetry.audit_file import AuditFile, explain_problem
 from mcp_notebook.bridge.telemetry.audit_records import (
@@ -71,11 +71,6 @@ class AuditWriter:
         self._max_kept = max_kept
         self._retry_interval = retry_interval
         self._close_limit = close_limit
-        self._bridge: Record = {
-            "host": socket.gethostname(),
-            "pid": os.getpid(),
-            "started": read_start_time(os.getpid()),
-        }
         self._thread = threading.Thread(target=self._run, name="audit log", daemon=True)
         self._queue: deque[Callable[[], bytes]] = deque()
         """The lines that are not in the log yet."""
@@ -118,6 +113,12 @@ class AuditWriter:
         missing = len(self._queue) + self._missing - self._told_missing
         if missing:
             self._tell(f"lacks the last lines, at most {missing:,}: they could not be written.")
+
+    @cached_property
+    def _bridge(self) -> Record:
+        """The process that writes, as each line has it."""
+        pid = os.getpid()
+        return {"host": socket.gethostname(), "pid": pid, "started": read_start_time(pid)}
 
     def _encode(self, describe: Callable[[], Record]) -> bytes:
         return encode(describe() | {"bridge": self._bridge})

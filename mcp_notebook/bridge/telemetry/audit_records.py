@@ -10,8 +10,6 @@ import json
 from hashlib import sha256
 from typing import Any, TypeAlias
 
-from pydantic_core import to_json
-
 from mcp_notebook.bridge.telemetry.call_events import (
     CallEnd,
     CallRefusal,
@@ -159,10 +157,7 @@ def describe_gap(at: float, missing: int) -> Record:
 
 def encode(record: Record) -> bytes:
     """Return a record as a line."""
-    try:
-        line = to_json(record, ensure_ascii=True)
-    except ValueError:  # it contains a lone surrogate
-        line = json.dumps(record, separators=(",", ":")).encode("ascii")
+    line = json.dumps(record, separators=(",", ":")).encode("ascii")
     return line.replace(b"\x7f", b"\\u007f") + b"\n"  # JSON leaves only DEL unescaped
 
 

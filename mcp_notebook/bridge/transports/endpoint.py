@@ -200,8 +200,6 @@ class Endpoint:
                 # 3. Meanwhile, the client may have ended the session.
                 if session.client.has_ended:
                     raise _refuse(404, _UNKNOWN_SESSION)
-                if len(body) > MAX_INITIALIZE and _is_initialize(message):
-                    raise _refuse(413, TOO_LONG)
                 await self._take_message(session, message, scope, receive, send)
 
     async def _open_session(self, scope: Scope, receive: Receive, send: Send) -> None:

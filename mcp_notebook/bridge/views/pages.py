@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 MIME_TYPE = "text/html;profile=mcp-app"
@@ -92,7 +92,7 @@ def add_helper(html: str, names: Mapping[str, str]) -> str:
 
 
 def _read_file(name: str) -> str:
-    return files(__package__).joinpath(name).read_text("utf-8")
+    return Path(__file__).with_name(name).read_text("utf-8")
 
 
 def make_own_meta(hosts: Sequence[str]) -> dict[str, Any]:

@@ -60,7 +60,7 @@ GOALS = [
     Goal("add@1", "stdio", "modern", 0.3),
     Goal("add@1", "stdio", "legacy", 0.3),
     *both_eras("add@8", 5),
-    *both_eras("picture-1mb@1", 0.6),
+    *both_eras("picture-500kb@1", 0.6),
     *both_eras("argument-200kb@1", 0.5),
     *both_eras("list-500@1", 0.1),
     *(Goal("start", over, "modern", 1.2, None) for over in ("http", "stdio")),

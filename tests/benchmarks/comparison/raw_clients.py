@@ -308,4 +308,6 @@ def many_callers(lines: Sequence[Line], request: Request, seconds: float, each: 
                     line.send()
                 else:
                     open_requests -= 1
+                    if each == 1:  # an idle connection may be closed
+                        waiting.unregister(number)
     return answered / (time.perf_counter() - began)

@@ -62,10 +62,10 @@ def call(tool: str, says: bytes, least: int = 0, **arguments: Any) -> Request:
 
 
 ADD = call("add", b'"text":"3"', a=1, b=2)
-PICTURE_1MB = call("picture_1mb", b"iVBORw0KGgo", least=MB)
+PICTURE_500KB = call("picture_500kb", b"iVBORw0KGgo", least=650 * KB)
 TABLE_1MB = call("table_1mb", b"Region 4", least=800 * KB)
 ARGUMENT_200KB = call("length", b'"text":"204800"', text="x" * 200 * KB)
-LIST = Request("tools/list", says=b'"tools"', least=1_000)
+LIST = Request("tools/list", says=b'"tools"', least=2_000)
 LIST_500 = Request("tools/list", says=b'"tools"', least=100_000)
 INITIALIZE = Request(
     "initialize",

@@ -29,20 +29,15 @@ AT_HOME = {"GRADIO_ANALYTICS_ENABLED": "False", "HF_HUB_OFFLINE": "1"}
 NOTEBOOK = """
 import sys
 sys.path.insert(0, {programs!r})
-from same_tools import LARGE, SMALL, add, fillers, length, png, table
+from same_tools import SIDE, add, fillers, length, png, table
 from mcp_notebook import mcp_tool
-for tool in [add, length, *fillers({tools} - 5)]:
+for tool in [add, length, *fillers({tools} - 4)]:
     mcp_tool(tool)
 
 @mcp_tool
-def picture_1mb():
-    "Draw a picture of 1 MB."
-    return png(LARGE)
-
-@mcp_tool
-def picture_100kb():
-    "Draw a picture of 100 KB."
-    return png(SMALL)
+def picture_500kb():
+    "Draw a picture of 500 KB."
+    return png(SIDE)
 
 @mcp_tool(output_schema={{"type": "array"}})
 def table_1mb():

@@ -4,19 +4,14 @@ import sys
 
 from fastmcp import FastMCP
 from fastmcp.utilities.types import Image
-from same_tools import LARGE, SMALL, add, fillers, length, png, table
+from same_tools import SIDE, add, fillers, length, png, table
 
 server = FastMCP("comparison")
 
 
-def picture_1mb():
-    """Draw a picture of 1 MB."""
-    return Image(data=png(LARGE), format="png")
-
-
-def picture_100kb():
-    """Draw a picture of 100 KB."""
-    return Image(data=png(SMALL), format="png")
+def picture_500kb():
+    """Draw a picture of 500 KB."""
+    return Image(data=png(SIDE), format="png")
 
 
 def table_1mb() -> list[dict]:
@@ -24,7 +19,7 @@ def table_1mb() -> list[dict]:
     return table().to_dict("records")
 
 
-named = [add, length, picture_1mb, picture_100kb, table_1mb]
+named = [add, length, picture_500kb, table_1mb]
 for function in [*named, *fillers(int(sys.argv[1]) - len(named))]:
     server.tool(function)
 

@@ -27,8 +27,8 @@ def png(side: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*part) for part in parts)
 
 
-LARGE, SMALL = 591, 184
-"""Sides of pictures of 1 MB and of 100 KB."""
+SIDE = 417
+"""Of a picture of 500 KB: as much as mcp-notebook sends without compressing it."""
 
 
 @cache

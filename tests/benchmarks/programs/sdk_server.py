@@ -13,7 +13,7 @@ import mcp_types as types
 import uvicorn
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
-from same_tools import LARGE, SMALL, add, fillers, length, png, table
+from same_tools import SIDE, add, fillers, length, png, table
 
 INTEGER, TEXT = {"type": "integer"}, {"type": "string"}
 FILLER = {
@@ -28,9 +28,9 @@ def text(value: object) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=str(value))])
 
 
-def picture(side: int) -> types.CallToolResult:
+def picture() -> types.CallToolResult:
     """Return a picture."""
-    encoded = base64.b64encode(png(side)).decode()
+    encoded = base64.b64encode(png(SIDE)).decode()
     return types.CallToolResult(
         content=[types.ImageContent(type="image", data=encoded, mime_type="image/png")]
     )
@@ -48,8 +48,7 @@ def table_1mb() -> types.CallToolResult:
 CALLS = {
     "add": ({"a": INTEGER, "b": INTEGER}, lambda a, b: text(add(a, b))),
     "length": ({"text": TEXT}, lambda **given: text(length(**given))),
-    "picture_1mb": ({}, lambda: picture(LARGE)),
-    "picture_100kb": ({}, lambda: picture(SMALL)),
+    "picture_500kb": ({}, picture),
     "table_1mb": ({}, table_1mb),
 }
 more = fillers(int(sys.argv[1]) - len(CALLS))

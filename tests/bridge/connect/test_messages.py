@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from mcp_notebook.bridge.connect.messages import (
     InvalidMessage,
     make_error,
+    make_message,
     read_body,
     read_line,
     replace_id,
@@ -63,3 +64,25 @@ def test_an_answer_gets_the_id_of_its_request():
     answer = make_error(None, "No.")
     assert json.loads(replace_id(answer, 7).body)["id"] == 7
     assert replace_id(answer, None) is answer
+
+
+META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
+
+
+def headers_of(method, **params):
+    return make_message({"id": 1, "method": method, "params": {"_meta": META, **params}}).headers
+
+
+def test_version_method_and_name_are_headers():
+    assert headers_of("tools/call", name="top") == {
+        "mcp-protocol-version": "2026-07-28",
+        "mcp-method": "tools/call",
+        "mcp-name": "top",
+    }
+    assert headers_of("resources/read", uri="a:ä")["mcp-name"] == "=?base64?YTrDpA==?="
+    assert headers_of("tasks/get", taskId="t")["mcp-name"] == "t"
+    assert "mcp-name" not in headers_of("tools/list")
+
+
+def test_a_message_of_an_older_era_has_no_headers():
+    assert make_message({"id": 1, "method": "tools/list"}).headers == {}

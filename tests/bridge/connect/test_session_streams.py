@@ -119,7 +119,7 @@ async def test_a_new_session_is_told_what_the_old_one_was(server, link):
         "logging/setLevel",
         "resources/subscribe",
     ]
-    assert link.session.headers["Mcp-Session-Id"] == "s2"
+    assert link.session.headers["mcp-session-id"] == "s2"
     assert link.got == [CHANGED]
     await link.session.renew()
     assert len(server.heard) == 4
@@ -129,7 +129,7 @@ async def test_a_client_is_told_of_changes_only_if_the_server_declares_that_it_d
     server.session, server.tells_changes = "s2", False
     link.session.note_lost(link.session.number)
     await link.session.renew()
-    assert link.session.headers["Mcp-Session-Id"] == "s2"
+    assert link.session.headers["mcp-session-id"] == "s2"
     assert link.got == []
 
 
@@ -171,7 +171,7 @@ async def test_a_stream_notices_that_the_session_is_lost(server, link):
         await link.wait(1)
         tasks.cancel_scope.cancel()
     assert link.got[0] == CHANGED
-    assert link.session.headers["Mcp-Session-Id"] == "s2"
+    assert link.session.headers["mcp-session-id"] == "s2"
 
 
 async def test_a_stream_of_a_closed_notebook_waits_until_a_request_has_opened_it(server, link):

@@ -95,6 +95,8 @@ class Sequence:
         if self.is_open:
             expected = DONE if self.client.is_modern else errors.METHOD_NOT_FOUND
             await self.ask("server/discover", expected)
+            if not self.client.is_modern:
+                await self.ask("initialize", errors.INVALID_REQUEST, INITIALIZE["params"])
         else:
             await self.ask("initialize", DONE, INITIALIZE["params"])
             self.is_open = True

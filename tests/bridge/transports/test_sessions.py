@@ -199,7 +199,7 @@ async def test_a_client_that_says_too_much_of_itself_gets_no_session(home, place
         assert answer.headers["Mcp-Session-Id"] is None
         session = await here.open_session()
         again = await here.ask(large, Mcp_Session_Id=session)
-        assert b"16,384 bytes" in again.body
+        assert b"first request of a session" in again.body
         assert await status(here, session) == 200
         assert len(here.endpoint._sessions) == 1
 

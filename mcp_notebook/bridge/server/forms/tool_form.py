@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
-from pydantic_core import from_json, to_json
 
 from mcp_notebook.bridge.kernels.catalog import CatalogEntry
 from mcp_notebook.bridge.views.pages import find_page_uri
+from mcp_notebook.lean_json import from_json, to_json
 from mcp_notebook.protocol.versions import MODERN_VERSIONS, SINCE, VERSIONS, has_feature
 from mcp_notebook.text.missing_tools import MissingTool, explain_rejection
 from mcp_notebook.wire import messages
@@ -119,7 +119,7 @@ def _copy(fields: Mapping[str, Any]) -> dict[str, Any]:
     except msgspec.ValidationError as error:
         raise ValueError(f"icons: {error}") from None
     try:
-        copy: dict[str, Any] = from_json(to_json(fields, inf_nan_mode="null"))
+        copy: dict[str, Any] = from_json(to_json(fields))
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     return copy

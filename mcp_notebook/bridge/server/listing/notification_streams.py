@@ -14,11 +14,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Literal, TypeAlias
 
 import anyio.lowlevel
-from pydantic_core import to_json
 
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.caller_limits import Shares
 from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
+from mcp_notebook.lean_json import to_json
 from mcp_notebook.protocol.errors import (
     INTERNAL_ERROR,
     INVALID_PARAMS,

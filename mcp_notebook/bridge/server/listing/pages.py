@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from pydantic_core import to_json
-
+from mcp_notebook.lean_json import to_json
 from mcp_notebook.protocol.errors import INVALID_PARAMS, ProtocolError
 
 LIST_METHODS: Final = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")

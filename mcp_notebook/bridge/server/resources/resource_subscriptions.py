@@ -18,19 +18,20 @@ import anyio
 from msgspec import structs
 
 from mcp_notebook.bridge.access.caller import Caller
+from mcp_notebook.bridge.access.caller_limits import Shares
 from mcp_notebook.bridge.server.listing.change_notices import SEND_LIMIT, ChangeNotices
 from mcp_notebook.bridge.server.resources.declared_resources import DeclaredResources, FoundResource
 from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
 from mcp_notebook.bridge.server.sessions.client_sessions import ClientSession
 from mcp_notebook.errors import UnknownResource
-from mcp_notebook.protocol.errors import INVALID_PARAMS, ProtocolError
+from mcp_notebook.protocol.errors import INTERNAL_ERROR, INVALID_PARAMS, ProtocolError
 from mcp_notebook.protocol.methods import UriParameters
 from mcp_notebook.wire import messages
 
 logger = logging.getLogger(__name__)
 
-MAX_SUBSCRIPTIONS = 1_000
-"""Maximum subscriptions of one client of the handshake era."""
+MAX_SUBSCRIPTIONS = 4_000
+"""Maximum subscriptions of all clients of one caller in the handshake era."""
 MAX_URI = 2_000
 """Maximum length of a URI in a subscription."""
 MIN_FORGOTTEN = 1_000
@@ -59,6 +60,8 @@ class ResourceSubscriptions:
         self._declared = declared
         self._sessions: dict[ClientSession, tuple[Caller, dict[str, None]]] = {}
         """The subscriptions of clients of the handshake era."""
+        self._shares = Shares("subscriptions to resources", per_caller=MAX_SUBSCRIPTIONS)
+        """Counts them for each caller."""
         self._tools: dict[tuple[str, str], messages.ToolInfo | None] = {}
         """The declaration behind each subscription, by the caller and the URI, as last told."""
         self._most_tools = MIN_FORGOTTEN
@@ -71,25 +74,35 @@ class ResourceSubscriptions:
         session, uri = request.profile.connection, params.uri
         if len(uri) > MAX_URI:
             raise ProtocolError(INVALID_PARAMS, f"The URI is longer than {MAX_URI:,} characters.")
-        is_new = session not in self._sessions
-        _, uris = self._sessions.setdefault(session, (request.caller, {}))
-        if is_new:
-            session.call_at_end(self._sessions.pop, session, None)
-        if len(uris) >= MAX_SUBSCRIPTIONS:
-            raise ProtocolError(
-                INVALID_PARAMS,
-                f"There are {MAX_SUBSCRIPTIONS:,} subscriptions already: end one with "
-                "`resources/unsubscribe` first.",
-            )
-        uris[uri] = None
-        self.note_declaration(request.caller, uri)
+        if session.has_ended:
+            return {}
+        if session not in self._sessions:
+            self._sessions[session] = request.caller, {}
+            session.call_at_end(self._forget, session)
+        caller, uris = self._sessions[session]
+        if uri not in uris:
+            lack = self._shares.explain_lack(caller)
+            if lack is not None:
+                raise ProtocolError(INTERNAL_ERROR, lack)
+            self._shares.add(caller)
+            uris[uri] = None
+        self.note_declaration(caller, uri)
         return {}
 
     async def unsubscribe(self, request: ClientRequest, params: UriParameters) -> dict[str, Any]:
         """Answer ``resources/unsubscribe``; a URI without a subscription is ignored."""
-        _, uris = self._sessions.get(request.profile.connection, (None, {}))
-        uris.pop(params.uri, None)
+        caller, uris = self._sessions.get(request.profile.connection, (request.caller, {}))
+        if params.uri in uris:
+            del uris[params.uri]
+            self._shares.remove(caller)
         return {}
+
+    def _forget(self, session: ClientSession) -> None:
+        """Forget a client that has left, with its subscriptions."""
+        if session in self._sessions:
+            caller, uris = self._sessions.pop(session)
+            for _ in uris:
+                self._shares.remove(caller)
 
     def note_kernel_change(self, entry_id: str, message: messages.ResourcesChanged) -> None:
         """Note that a kernel's resources may have changed; clients are told soon."""
@@ -136,7 +149,7 @@ class ResourceSubscriptions:
         except Exception:
             # The client left without closing.
             logger.debug("a client could not be told of a resource", exc_info=True)
-            self._sessions.pop(session, None)
+            self._forget(session)
 
     def _list_subscriptions(self) -> Iterator[tuple[Caller, str]]:
         """Yield the subscriptions of all clients, each with its caller."""

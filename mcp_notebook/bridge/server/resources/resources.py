@@ -22,7 +22,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import anyio
-from pydantic_core import from_json
 
 from mcp_notebook import meta_keys
 from mcp_notebook.bridge.access.caller import Caller
@@ -49,6 +48,7 @@ from mcp_notebook.bridge.views import pages
 from mcp_notebook.bridge.views.pages import BY_URI, ViewPage
 from mcp_notebook.content import Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.errors import CallError, ResourceFailed, UnknownResource, UnknownTool
+from mcp_notebook.lean_json import from_json
 from mcp_notebook.protocol.errors import (
     INTERNAL_ERROR,
     INVALID_PARAMS,

@@ -9,7 +9,7 @@ state       becomes                        the client may send
 ==========  =============================  ==========================================
 new         open, by ``initialize``; over  ``initialize``, ``ping``
             HTTP when it is answered
-open        ended                          all requests, also ``initialize`` again;
+open        ended                          all requests but ``initialize``;
                                            ``notifications/initialized`` has it
                                            notified of changes
 ended                                      nothing
@@ -87,9 +87,13 @@ class ClientSession:
         """Check that the client may send a request now.
 
         Raises:
-            ProtocolError: It has not initialized, or the request is of 2026-07-28.
+            ProtocolError: It has not initialized, or does so again, or the request is of
+                2026-07-28.
         """
         if message.method == INITIALIZE:
+            if self.profile is not None:
+                reason = f"`{INITIALIZE}` has been answered: it is the first request of a session."
+                raise ProtocolError(INVALID_REQUEST, reason)
             return
         if has_envelope(message.params):
             reason = (

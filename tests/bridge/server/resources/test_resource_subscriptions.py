@@ -8,7 +8,7 @@ import pytest
 from linked_servers import make_server
 from live import TIMEOUT
 
-from mcp_notebook.bridge.access.caller import OWNER
+from mcp_notebook.bridge.access.caller import OWNER, Caller
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.resources import resource_subscriptions
@@ -19,19 +19,21 @@ from mcp_notebook.bridge.server.resources.resource_subscriptions import (
 from mcp_notebook.bridge.server.sessions.client_profile import read_profile
 from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
 from mcp_notebook.bridge.server.sessions.client_sessions import ClientSession
-from mcp_notebook.protocol.errors import INVALID_PARAMS
+from mcp_notebook.protocol.errors import INTERNAL_ERROR, INVALID_PARAMS
 from mcp_notebook.protocol.messages import Request
 from mcp_notebook.wire import messages
 
 pytestmark = pytest.mark.anyio
 ORDERS, PRICES = "data://orders", "data://prices"
+GUEST = Caller(name="ann")
 
 
 class Subscriber:
     """A client with a session that is told of resources."""
 
-    def __init__(self, server):
+    def __init__(self, server, caller=OWNER):
         self._server = server
+        self._caller = caller
         self.session = ClientSession(self._take)
         self._messages, self._told = anyio.create_memory_object_stream(10)
 
@@ -45,7 +47,7 @@ class Subscriber:
         request = ClientRequest(
             profile=read_profile("2025-11-25", None, {}, self.session),
             id=1,
-            caller=OWNER,
+            caller=self._caller,
             meta={},
             is_stdio=True,
             channel=None,
@@ -117,15 +119,25 @@ async def test_a_client_that_has_left_leaves_no_subscription(server):
     assert client.close() == 0
 
 
-async def test_the_subscriptions_of_a_client_are_limited(server):
-    client = Subscriber(server)
+async def test_the_subscriptions_of_a_caller_are_limited_in_all_its_sessions(server):
+    client, other, guest = (Subscriber(server, caller) for caller in (OWNER, OWNER, GUEST))
     assert await client.ask("a" * (MAX_URI + 1)) == INVALID_PARAMS
-    for number in range(MAX_SUBSCRIPTIONS):
+    for number in range(MAX_SUBSCRIPTIONS - 1):
         assert await client.ask(f"data://{number}") is None
-    assert await client.ask(ORDERS) == INVALID_PARAMS
-    assert await client.ask("data://0", "resources/unsubscribe") is None
-    assert await client.ask(ORDERS) is None
-    assert client.close() == 0
+    assert await other.ask(ORDERS) is None
+    for one in (client, other):
+        assert await one.ask(PRICES) == INTERNAL_ERROR
+    assert await other.ask(ORDERS) is None  # is there
+    assert await guest.ask(PRICES) is None
+    for _ in range(2):
+        assert await client.ask("data://0", "resources/unsubscribe") is None
+    assert await other.ask(PRICES) is None
+    assert await client.ask("data://0") == INTERNAL_ERROR
+    client.session.end()
+    for number in range(MAX_SUBSCRIPTIONS - 2):
+        assert await other.ask(f"data://{number}") is None
+    assert await other.ask("data://more") == INTERNAL_ERROR
+    assert (client.close(), other.close(), guest.close()) == (0, 0, 0)
 
 
 async def test_subscriptions_that_have_ended_take_no_memory(server):

@@ -76,10 +76,13 @@ def test_before_the_handshake_a_client_may_initialize_and_ping_and_nothing_else(
             assert caught.value.code == INVALID_PARAMS
 
 
-def test_after_the_handshake_a_client_may_send_all_requests(session):
+def test_after_the_handshake_a_client_may_send_all_other_requests(session):
     session.open(read_profile(VERSION, None, {}, session))
-    for method in METHODS:
+    for method in METHODS.keys() - {"initialize"}:
         session.check(Request(1, method))
+    with pytest.raises(ProtocolError, match="first request of a session") as caught:
+        session.check(Request(1, "initialize"))
+    assert caught.value.code == INVALID_REQUEST
 
 
 def test_a_session_takes_no_request_of_the_other_era(session):
