@@ -353,6 +353,16 @@ class Runners:
         }
         self._inline_runner = InlineRunner(execution)
 
+    def begin_cell(self) -> None:
+        """A cell starts."""
+        self.cells.begin()
+        self._execution.environment.begin_cell()
+
+    def end_cell(self) -> None:
+        """A cell has ended."""
+        self.cells.end()
+        self._execution.environment.end_cell()
+
     def start(self, call: ActiveCall, on_result: Callable[[Result], None]) -> None:
         """Run a call now or later; `on_result` is called on any thread."""
         self._runners[call.run].start(call, on_result)
