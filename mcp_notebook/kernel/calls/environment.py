@@ -16,7 +16,7 @@ import getpass
 import logging
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial, wraps
@@ -339,6 +339,8 @@ class _Patch(Struct, frozen=True, eq=False):
     """A function and its replacement."""
 
     owner: Any
+    members: Mapping[str, Any]
+    """The owner's own attributes."""
     name: str
     is_own: bool
     """Whether it is an attribute of its owner itself, not of the owner's class."""
@@ -394,9 +396,10 @@ class FunctionPatches:
     @property
     def are_in_place(self) -> bool:
         """Whether they are installed, and nothing was put in the place of one."""
-        return bool(self._installed) and all(
-            [vars(patch.owner).get(patch.name) is patch.replacement for patch in self._installed]
-        )
+        for patch in self._installed:
+            if patch.members.get(patch.name) is not patch.replacement:
+                return False
+        return bool(self._installed)
 
     def remove(self) -> None:
         """Restore the originals."""
@@ -404,7 +407,7 @@ class FunctionPatches:
             patch = self._installed.pop()
             # A later patch (by a running cell, or by the user) stays: ours only calls the original
             # once no call is active.
-            if vars(patch.owner).get(patch.name) is not patch.replacement:
+            if patch.members.get(patch.name) is not patch.replacement:
                 continue
             if patch.is_own:
                 setattr(patch.owner, patch.name, patch.function)
@@ -420,7 +423,7 @@ class FunctionPatches:
             call = find_current()
             return function(*args, **kwargs) if call is None else in_call(call, *args, **kwargs)
 
-        patch = _Patch(owner, name, is_own, original, function, replacement)
+        patch = _Patch(owner, vars(owner), name, is_own, original, function, replacement)
         if original is not None:  # otherwise `__getattr__` may return another one next time
             self._patches[name, in_call] = patch
         return patch
