@@ -396,10 +396,9 @@ class FunctionPatches:
     @property
     def are_in_place(self) -> bool:
         """Whether they are installed, and nothing was put in the place of one."""
-        for patch in self._installed:
-            if patch.members.get(patch.name) is not patch.replacement:
-                return False
-        return bool(self._installed)
+        return bool(self._installed) and all(
+            patch.members.get(patch.name) is patch.replacement for patch in self._installed
+        )
 
     def remove(self) -> None:
         """Restore the originals."""

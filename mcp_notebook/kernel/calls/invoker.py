@@ -93,7 +93,7 @@ class Invoker:
 
     def cell_started(self) -> None:
         """A cell of the user's starts."""
-        self._runners.begin_cell()
+        self._runners.cells.begin()
 
     @property
     def runs_cell(self) -> bool:
@@ -102,7 +102,7 @@ class Invoker:
 
     def cell_ended(self) -> None:
         """A cell of the user's has ended; calls see the ContextVars that it set."""
-        self._runners.end_cell()
+        self._runners.cells.end()
 
     def abandon_in_child(self) -> None:
         """In a forked child: end it before it runs the kernel's loop as a second kernel."""

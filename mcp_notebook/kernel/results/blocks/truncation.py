@@ -108,8 +108,6 @@ def _allot(texts: Sequence[_TextSize], room: int, *, can_link: bool) -> tuple[in
         most = min(MAX_LINKS, max(room // (2 * LINK), 1))
         for _ in range(2):  # links take room, which may make more texts too long
             count = min(sum(text.needs_link(share) for text in texts), most)
-            if not count:
-                break
             share = compute_share(lengths, max(room - count * LINK, room // 2))
     return share, count
 
