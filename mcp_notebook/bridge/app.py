@@ -360,16 +360,18 @@ class Bridge:
         return self.ready.is_set()
 
     async def _wait_for_list(self) -> None:
-        with anyio.move_on_after(FIRST_LIST_LIMIT):
-            await self._can_list.wait()
+        if not self._can_list.is_set():  # most requests come later: they take no turn of the loop
+            with anyio.move_on_after(FIRST_LIST_LIMIT):
+                await self._can_list.wait()
 
     async def _wait_for_first_list(self) -> None:
         await self._wait_for_list()
         self._check_failure()
 
     async def _wait_for_first_tools(self) -> None:
-        with anyio.move_on_after(FIRST_LIST_LIMIT):
-            await self.ready.wait()
+        if not self.ready.is_set():
+            with anyio.move_on_after(FIRST_LIST_LIMIT):
+                await self.ready.wait()
         self._check_failure()
 
     def _check_failure(self) -> None:

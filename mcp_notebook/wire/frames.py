@@ -13,7 +13,8 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Literal, TypeAlias, cast, get_args
 
-from msgspec import Struct, ValidationError, convert, structs
+from msgspec import MsgspecError, Struct, ValidationError, convert, structs
+from msgspec.json import Decoder, Encoder
 
 from mcp_notebook.errors import FrameError, FrameTooLarge
 from mcp_notebook.lean_json import from_json, to_json
@@ -31,6 +32,11 @@ SEND_BUFFER = 2**20
 208 KiB a picture is sent piece by piece, and each piece waits until the other side has read."""
 _Numbers: TypeAlias = Literal["constants", "null"]
 """How infinity and NaN are written."""
+_KEPT = ("call", "answer")
+"""Messages whose infinite numbers are kept, since the argument check rejects them; others have null
+in their place."""
+_ENCODER = Encoder()
+_DECODER = Decoder(messages.AnyMessage)
 _KINDS: dict[str, type[messages.AnyMessage]] = {
     str(kind.__struct_config__.tag): kind for kind in get_args(messages.AnyMessage)
 }
@@ -50,14 +56,13 @@ def encode(message: messages.AnyMessage, attachments: Sequence[bytes] = ()) -> l
         FrameError: The message is too large for a frame, or cannot be represented in JSON.
     """
     kind = message.type
+    if not attachments and (quick := _encode_plain(message)) is not None:
+        return [len(quick).to_bytes(_LENGTH, "big") + quick]
     header = {"type": kind, **structs.asdict(message)}  # shallow: `_to_json` walks the rest
-    if kind == "call":  # a null would be taken for NaN, and None is the default of its members
-        header = {name: value for name, value in header.items() if value is not None}
     if attachments:
         header["attachments"] = [len(attachment) for attachment in attachments]
         _check_attachments(header["attachments"])
-    # A result's NaN becomes null. A client's NaN is kept, and rejected by the argument check.
-    numbers: _Numbers = "constants" if kind in ("call", "answer") else "null"
+    numbers: _Numbers = "constants" if kind in _KEPT else "null"
     try:
         body = _to_json(header, numbers)
     except ValueError:
@@ -65,6 +70,16 @@ def encode(message: messages.AnyMessage, attachments: Sequence[bytes] = ()) -> l
     if len(body) > MAX_HEADER:
         raise FrameTooLarge(kind, len(body), MAX_HEADER)
     return [len(body).to_bytes(_LENGTH, "big") + body, *attachments]
+
+
+def _encode_plain(message: messages.AnyMessage) -> bytes | None:
+    """Return the JSON of a message that has nothing to replace, and is not large; else None."""
+    try:
+        body = _ENCODER.encode(message)
+    except (TypeError, ValueError, RecursionError):
+        return None
+    may_lose = message.type in _KEPT and body.count(b"null") != structs.astuple(message).count(None)
+    return None if may_lose or len(body) > MAX_HEADER else body
 
 
 def _to_json(value: Any, numbers: _Numbers) -> bytes:
@@ -172,6 +187,11 @@ class FrameParser:
 
 
 def _parse(body: bytes) -> tuple[messages.AnyMessage, list[int]]:
+    if b'"attachments"' not in body:
+        try:
+            return _DECODER.decode(body), []
+        except (MsgspecError, RecursionError):
+            pass  # it is read as below, or refused with the reason
     try:
         header = _from_json(body)
     except ValueError as error:

@@ -52,8 +52,7 @@ def _ended(number, outcome="ok", **members):
 
 def _append(settings, *records):
     with AuditFile(settings.audit_path, max_bytes=10**6).open() as append:
-        for record in records:
-            append(encode(record))
+        append([encode(record) for record in records])
 
 
 @pytest.mark.smoke

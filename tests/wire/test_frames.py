@@ -122,6 +122,18 @@ def test_numbers_beyond_floats_in_arguments_are_not_null():
     assert math.isnan(read["a"][2]["b"])
 
 
+@given(
+    st.recursive(
+        st.none() | st.text() | st.just("null") | st.integers() | st.floats(allow_nan=False),
+        lambda each: st.lists(each) | st.dictionaries(st.text(), each),
+        max_leaves=5,
+    )
+)
+def test_arguments_are_read_as_they_were_sent(value):
+    message = messages.Call(id=1, tool="f", arguments={"value": value})
+    assert send(message) == message
+
+
 def test_a_circular_value_is_cut_where_it_comes_round():
     circular = [1]
     circular.append(circular)

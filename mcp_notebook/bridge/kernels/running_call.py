@@ -8,9 +8,8 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from mcp_notebook.content import Result
 from mcp_notebook.errors import KernelGone
@@ -20,8 +19,7 @@ MAX_LOGS = 1000
 """Log messages of one call that wait for a slow client; beyond it, the oldest are dropped."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Listener:
+class Listener(Struct, frozen=True, kw_only=True):
     """Receives a call's progress and log messages."""
 
     progress: Callable[[messages.Progress], Awaitable[None]] | None = None

@@ -16,9 +16,10 @@ import logging
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeAlias
+
+from msgspec import Struct
 
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
@@ -111,8 +112,7 @@ def expand(pieces: Iterable[Piece]) -> Iterator[bytes]:
             yield from piece
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """The answer to a request."""
 
     pieces: Sequence[Piece]

@@ -1,7 +1,7 @@
 """The files of the audit log: one for each month, and more for a month with many calls.
 
-All bridges of a user append to the newest file, on the threads of their audit logs, each line with
-one write. No file is ever renamed, so readers know the name of what they have read. The oldest
+All bridges of a user append to the newest file, on the threads of their audit logs, whole lines
+with one write. No file is ever renamed, so readers know the name of what they have read. The oldest
 files are deleted when all together are too large. Only regular files that belong to the user are
 written to. Nothing here waits, unless a disk hangs.
 
@@ -14,10 +14,12 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 
 from mcp_notebook.bridge.telemetry.audit_records import Record
@@ -46,12 +48,12 @@ class AuditFile:
         self._max_bytes = max_bytes
 
     @contextmanager
-    def open(self) -> Iterator[Callable[[bytes], bool]]:
+    def open(self) -> Iterator[Callable[[Sequence[bytes]], int]]:
         """Open the newest file.
 
         Yields:
-            A function that appends a line, and returns False instead if the file is full. It raises
-            `OSError` if the line was not written as a whole.
+            A function that appends lines, and returns how many of them it has written as a whole:
+            fewer if the file is full, or the disk. To learn which, open the file again.
 
         Raises:
             OSError: The log cannot be used.
@@ -60,16 +62,18 @@ class AuditFile:
         try:
             os.lseek(descriptor, max(os.fstat(descriptor).st_size - 1, 0), os.SEEK_SET)
             if os.read(descriptor, 1) not in (b"", b"\n"):
-                _write(descriptor, b"\n")  # the disk was full, or a bridge was killed
+                os.write(descriptor, b"\n")  # the disk was full, or a bridge was killed
             yield partial(self._append, descriptor)
         finally:
             os.close(descriptor)
 
-    def _append(self, descriptor: int, line: bytes) -> bool:
-        if os.fstat(descriptor).st_size >= self._max_bytes // _PARTS:
-            return False
-        _write(descriptor, line)
-        return True
+    def _append(self, descriptor: int, lines: Sequence[bytes]) -> int:
+        size = os.fstat(descriptor).st_size
+        begins = [*accumulate(map(len, lines), initial=size)]
+        most = bisect_left(begins, self._max_bytes // _PARTS, hi=len(lines))
+        if not most:
+            return 0
+        return bisect_right(begins, size + os.write(descriptor, b"".join(lines[:most]))) - 1
 
     def _open_newest(self) -> int:
         files = list_files(self.path)
@@ -92,12 +96,6 @@ class AuditFile:
             while files and total > self._max_bytes - self._max_bytes // _PARTS:
                 total -= files[0].lstat().st_size
                 files.pop(0).unlink()
-
-
-def _write(descriptor: int, line: bytes) -> None:
-    done = os.write(descriptor, line)
-    while done < len(line):  # the next write has the reason
-        done += os.write(descriptor, line[done:])
 
 
 def name_file(path: Path, month: str, number: int = 1) -> Path:

@@ -18,8 +18,9 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
+
+from msgspec import Struct, structs
 
 from mcp_notebook.bridge.telemetry.audit_file import AuditFile, explain_problem
 from mcp_notebook.bridge.telemetry.audit_records import (
@@ -38,8 +39,10 @@ from mcp_notebook.settings.settings import Audit, Settings
 
 logger = logging.getLogger(__name__)
 
-WRITE_INTERVAL = 0.005
+WRITE_INTERVAL = 0.02
 """Seconds in which events are collected before they are written."""
+_AT_ONCE = 20
+"""Lines of one write: while they are made, the event loop waits for Python's lock."""
 MAX_VIEWS = 1_000
 """Live views whose calls are remembered; a kernel keeps as many originals."""
 _LONG_BACKLOG = 200
@@ -103,7 +106,8 @@ class AuditWriter:
             text = line()  # without the arguments, which may be large
             line = partial(bytes, text)
         self._queue.append(line)
-        self._has_news.set()
+        if not self._has_news.is_set():
+            self._has_news.set()
 
     def close(self) -> None:
         """Write the remaining lines, for `close_limit` at most."""
@@ -169,10 +173,28 @@ class AuditWriter:
         """
         while True:
             with self._file.open() as append:
-                while self._queue and append(self._queue[0]()):
-                    self._queue.popleft()
+                while self._queue:
+                    count = min(len(self._queue), _AT_ONCE)
+                    written = append([self._queue[index]() for index in range(count)])
+                    for _ in range(written):
+                        self._queue.popleft()
+                    if written < count:
+                        break
             if not self._queue:
                 return
+
+
+class _StartRecord(Struct):
+    """Makes the record of a call's start, once for its two lines."""
+
+    start: CallStart
+    arguments: Audit
+    record: Record | None = None
+
+    def __call__(self) -> Record:
+        if self.record is None:
+            self.record = describe_start(self.start, self.arguments)
+        return self.record
 
 
 class AuditLog:
@@ -193,7 +215,7 @@ class AuditLog:
 
     def note_start(self, start: CallStart) -> None:
         """Queue the start of a call."""
-        describe = cache(partial(describe_start, start, self._arguments))
+        describe = _StartRecord(start, self._arguments)
         self._running[start.id] = describe
         self._writer.put(describe)
 
@@ -202,7 +224,7 @@ class AuditLog:
         describe = self._running.pop(end.start.id)
         self._writer.put(lambda: describe_end(describe(), end))
         if end.view is not None:
-            self._views[end.view] = replace(end.start, arguments={})
+            self._views[end.view] = structs.replace(end.start, arguments={})
             if len(self._views) > MAX_VIEWS:
                 self._views.popitem(last=False)
 

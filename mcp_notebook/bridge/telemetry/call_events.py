@@ -4,8 +4,9 @@ Runs on the bridge's event loop; pure. `server` reports a start and then exactly
 refusal and nothing else. A query of a view is one event.
 """
 
-from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
+
+from msgspec import Struct, field
 
 from mcp_notebook.wire import messages
 
@@ -14,8 +15,7 @@ Outcome: TypeAlias = Literal["ok", "error", "cancelled", "timed out", "lost"]
 client or the user, stopped by its time limit, or not at all, because its kernel is gone."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CallStart:
+class CallStart(Struct, frozen=True, kw_only=True):
     """A call that is sent to its kernel."""
 
     id: str
@@ -44,8 +44,7 @@ class CallStart:
     """Whether a person made the call in a live view, as its page says."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CallEnd:
+class CallEnd(Struct, frozen=True, kw_only=True):
     """A call that has ended."""
 
     start: CallStart
@@ -67,8 +66,7 @@ class CallEnd:
     """The URI that the live view of its result reads; None if it has none."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CallRefusal:
+class CallRefusal(Struct, frozen=True, kw_only=True):
     """A call that the bridge did not send to any kernel."""
 
     at: float
@@ -92,8 +90,7 @@ class CallRefusal:
     """See `CallStart.input_schema`."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ViewRead:
+class ViewRead(Struct, frozen=True, kw_only=True):
     """A query of a table's live view: what a person did in it."""
 
     at: float

@@ -43,6 +43,7 @@ MAX_ARGUMENTS = 10_000
 """Approximate bytes of arguments that an entry keeps; larger ones are replaced by their kind."""
 MAX_ERROR = 2_000
 """Characters of an error."""
+_IMMUTABLE = frozenset({str, int, float, bool, type(None)})
 _OVERHEAD = 50
 """Bytes counted for each JSON value, in addition to its characters."""
 
@@ -366,7 +367,9 @@ def measure_structured(result: Result, most: int) -> int:
 def copy_small(arguments: dict[str, Any]) -> dict[str, Any] | None:
     """Return a copy of the arguments, which the tool cannot change; None if they are large."""
     is_small = _measure_value(arguments, MAX_ARGUMENTS) <= MAX_ARGUMENTS
-    return deepcopy(arguments) if is_small else None
+    if not is_small:
+        return None
+    return {n: v if type(v) in _IMMUTABLE else deepcopy(v) for n, v in arguments.items()}
 
 
 def leave_out_large(call: LoggedCall) -> LoggedCall:

@@ -8,7 +8,7 @@ Of the calls that wait, the user's begin first; then guests take turns.
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 from mcp_notebook.kernel.calls.active_call import ActiveCall, StopRequest
 from mcp_notebook.kernel.calls.call import CallState
@@ -50,7 +50,7 @@ class CallQueue:
             waiting = [call for call in self._calls if call.state is CallState.QUEUED]
             return (*began, *self._line_up(waiting))
 
-    def choose(self, waiting: Iterable[ActiveCall]) -> ActiveCall:
+    def choose(self, waiting: Sequence[ActiveCall]) -> ActiveCall:
         """Return the one of several waiting calls whose turn it is, and count it as begun."""
         with self.lock:
             call = self._line_up(waiting)[0]
@@ -65,8 +65,10 @@ class CallQueue:
             if len(self._served) > self._max_calls:
                 del self._served[next(iter(self._served))]
 
-    def _line_up(self, waiting: Iterable[ActiveCall]) -> list[ActiveCall]:
+    def _line_up(self, waiting: Sequence[ActiveCall]) -> Sequence[ActiveCall]:
         """Return waiting calls in the order of their turns; they are given oldest first."""
+        if len(waiting) < 2:  # noqa: PLR2004 - nearly always
+            return waiting
         last_turns = {guest: number for number, guest in enumerate(self._served, start=1)}
         rounds: Counter[str] = Counter()
         turns: dict[ActiveCall, tuple[int, int]] = {}

@@ -3,9 +3,10 @@
 Runs in the user's kernel, on the threads of the calls. The patches do nothing outside of calls, and
 `CallEnvironment.close` undoes them. A call's outputs go to its `capture`. stdout and stderr are
 routed (`streams`) until the extension is unloaded; displays, ``input`` and functions that would end
-the kernel (``exit``, the loop's ``stop``) are patched while any call is active (counted). Outside
-of calls, a patched function calls the original. `pyplot`, `progress_bars` and `descriptors` have
-their own patches.
+the kernel (``exit``, the loop's ``stop``) are patched while any call is active (counted), and
+afterwards until the next cell: to patch them for each call would take a tenth of it. Outside of
+calls, a patched function calls the original. `pyplot`, `progress_bars` and `descriptors` have their
+own patches.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ import getpass
 import logging
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial, wraps
@@ -78,6 +79,8 @@ class CallEnvironment:
         """Routes the output of child processes to the call on the main thread."""
         self._lock = threading.Lock()
         self._depth = 0
+        self._is_between_cells = False
+        """Whether patches may stay after the last active call."""
         self._find_current: Callable[[], Capture | None] = CURRENT.get
         self._patches = FunctionPatches(CURRENT.get)
         self._display_pub: Any = shell.display_pub
@@ -106,6 +109,7 @@ class CallEnvironment:
         """Undo all patches; on the main thread."""
         with self._lock:
             self._streams.close()
+        self.begin_cell()
         self._pyplot.uninstall()
         self._bars.uninstall()
         self._logging.uninstall()
@@ -116,7 +120,8 @@ class CallEnvironment:
             self._depth += 1
             for stream in self._streams.route():
                 self.descriptors.watch(stream)
-            if self._depth == 1:
+            if self._depth == 1 and not self._patches.are_in_place:
+                self._patches.remove()
                 self._patches.install(
                     (builtins, "input", _refuse_input),
                     (getpass, "getpass", _refuse_input),
@@ -142,11 +147,22 @@ class CallEnvironment:
                 )
 
     def release(self) -> None:
-        """Remove the patches after the last active call."""
+        """End an active call; while a cell runs, the last one removes the patches."""
         with self._lock:
             self._depth -= 1
+            if self._depth == 0 and not self._is_between_cells:
+                self._patches.remove()
+
+    def begin_cell(self) -> None:
+        """Remove the patches, now or after the last active call: the user's code has none."""
+        with self._lock:
+            self._is_between_cells = False
             if self._depth == 0:
                 self._patches.remove()
+
+    def end_cell(self) -> None:
+        """Let patches stay until the next cell."""
+        self._is_between_cells = True
 
     def start_over(self, capture: Capture) -> None:
         """In a copy of the kernel: forget other threads, and route everything to one call.
@@ -323,6 +339,8 @@ class _Patch(Struct, frozen=True, eq=False):
     """A function and its replacement."""
 
     owner: Any
+    members: Mapping[str, Any]
+    """The owner's own attributes."""
     name: str
     is_own: bool
     """Whether it is an attribute of its owner itself, not of the owner's class."""
@@ -375,13 +393,20 @@ class FunctionPatches:
             setattr(owner, name, patch.replacement)
             self._installed.append(patch)
 
+    @property
+    def are_in_place(self) -> bool:
+        """Whether they are installed, and nothing was put in the place of one."""
+        return bool(self._installed) and all(
+            patch.members.get(patch.name) is patch.replacement for patch in self._installed
+        )
+
     def remove(self) -> None:
         """Restore the originals."""
         while self._installed:
             patch = self._installed.pop()
             # A later patch (by a running cell, or by the user) stays: ours only calls the original
             # once no call is active.
-            if vars(patch.owner).get(patch.name) is not patch.replacement:
+            if patch.members.get(patch.name) is not patch.replacement:
                 continue
             if patch.is_own:
                 setattr(patch.owner, patch.name, patch.function)
@@ -397,7 +422,7 @@ class FunctionPatches:
             call = find_current()
             return function(*args, **kwargs) if call is None else in_call(call, *args, **kwargs)
 
-        patch = _Patch(owner, name, is_own, original, function, replacement)
+        patch = _Patch(owner, vars(owner), name, is_own, original, function, replacement)
         if original is not None:  # otherwise `__getattr__` may return another one next time
             self._patches[name, in_call] = patch
         return patch

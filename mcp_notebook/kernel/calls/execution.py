@@ -89,6 +89,8 @@ class Execution:
             The call's result, or the value of `wait`.
         """
         try:
+            # As IPython does before each cell: else the second call would not warn.
+            self.environment.shell.user_ns.get("__warningregistry__", {}).clear()
             with self.environment.surround(call.capture), gate:
                 return self._run_in_gate(call, gate, wait)
         except BaseException as error:  # noqa: BLE001 - the edge that runs user code
@@ -205,8 +207,6 @@ class Execution:
     def _bind_function(self, call: ActiveCall) -> Callable[[], Any]:
         """Return the tool's function bound to the call's validated arguments."""
         self._reload_modules()
-        # As IPython does before each cell: else the second call would not warn.
-        self.environment.shell.user_ns.get("__warningregistry__", {}).clear()
         tool = self.find_tool(call)
         arguments = tool.validate(call.arguments)
         call.output_schema = tool.output

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from mcp_notebook.content import Result
 from mcp_notebook.kernel.calls.active_call import ActiveCall
+from mcp_notebook.kernel.calls.environment import CallEnvironment
 from mcp_notebook.kernel.calls.execution import Execution
 from mcp_notebook.kernel.calls.interrupts import Gate, InterruptGate, InterruptWatch, ThreadGate
 from mcp_notebook.kernel.calls.outcome import error_result, last_result
@@ -29,9 +30,13 @@ class Cells:
     """The user's cells: whether one runs, and the ContextVars that the last one left.
 
     Written on the main thread, read on any.
+
+    Args:
+        environment: Has patches between cells only.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, environment: CallEnvironment) -> None:
+        self._environment = environment
         self.since: float | None = None
         """When the running cell started, on the monotonic clock; None if none runs."""
         self._context = contextvars.copy_context()
@@ -39,11 +44,13 @@ class Cells:
     def begin(self) -> None:
         """A cell starts."""
         self.since = monotonic()
+        self._environment.begin_cell()
 
     def end(self) -> None:
         """A cell has ended; calls see the ContextVars that it set."""
         self.since = None
         self._context = contextvars.copy_context()
+        self._environment.end_cell()
 
     def is_running(self) -> bool:
         """Return whether a cell runs."""
@@ -341,7 +348,7 @@ class Runners:
         fork_runner: type[ThreadRunner],
         choose: Callable[[Sequence[ActiveCall]], ActiveCall],
     ) -> None:
-        self.cells = Cells()
+        self.cells = Cells(execution.environment)
         """The user's cells, which calls run between."""
         self._execution = execution
         watch = InterruptWatch(loop, execution.stopper.interrupt_all, self.cells.is_running)

@@ -65,7 +65,11 @@ ADD = call("add", b'"text":"3"', a=1, b=2)
 PICTURE_500KB = call("picture_500kb", b"iVBORw0KGgo", least=650 * KB)
 TABLE_1MB = call("table_1mb", b"Region 4", least=800 * KB)
 ARGUMENT_200KB = call("length", b'"text":"204800"', text="x" * 200 * KB)
-LIST = Request("tools/list", says=b'"tools"', least=2_000)
+PROMPT = Request(
+    "prompts/get", {"name": "ask", "arguments": {"about": "sales"}}, b"a report about sales"
+)
+RESOURCE = Request("resources/read", {"uri": "data://document"}, b"The figures of this year.")
+LIST = Request("tools/list", says=b'"tools"', least=1_000)
 LIST_500 = Request("tools/list", says=b'"tools"', least=100_000)
 INITIALIZE = Request(
     "initialize",

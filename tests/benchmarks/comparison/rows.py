@@ -182,6 +182,8 @@ NO_MORE_TOOLS = tuple(way for way in BESIDE if way.server != "gradio")
 """gradio has no server with 500 tools: it takes minutes to start."""
 SCENARIOS: list[Scenario] = [
     *requests_of("add", "`add`", requests.ADD),
+    *requests_of("prompt", "`prompts/get`", requests.PROMPT, ways=ways_of(OURS, "FastMCP")),
+    *requests_of("resource", "`resources/read`", requests.RESOURCE, ways=ways_of(OURS, "FastMCP")),
     *requests_of("picture-500kb", "500 KB picture", requests.PICTURE_500KB),
     *requests_of("table-1mb", "1 MB table", requests.TABLE_1MB),
     *requests_of("argument-200kb", "200 KB argument", requests.ARGUMENT_200KB),

@@ -29,10 +29,12 @@ AT_HOME = {"GRADIO_ANALYTICS_ENABLED": "False", "HF_HUB_OFFLINE": "1"}
 NOTEBOOK = """
 import sys
 sys.path.insert(0, {programs!r})
-from same_tools import SIDE, add, fillers, length, png, table
-from mcp_notebook import mcp_tool
+from same_tools import SIDE, add, ask, document, fillers, length, png, table
+from mcp_notebook import mcp_prompt, mcp_resource, mcp_tool
 for tool in [add, length, *fillers({tools} - 4)]:
     mcp_tool(tool)
+mcp_prompt(ask)
+mcp_resource("data://document")(document)
 
 @mcp_tool
 def picture_500kb():

@@ -4,7 +4,7 @@ import sys
 
 from fastmcp import FastMCP
 from fastmcp.utilities.types import Image
-from same_tools import SIDE, add, fillers, length, png, table
+from same_tools import SIDE, add, ask, document, fillers, length, png, table
 
 server = FastMCP("comparison")
 
@@ -22,6 +22,8 @@ def table_1mb() -> list[dict]:
 named = [add, length, picture_500kb, table_1mb]
 for function in [*named, *fillers(int(sys.argv[1]) - len(named))]:
     server.tool(function)
+server.prompt(ask)
+server.resource("data://document")(document)
 
 if sys.argv[2] == "stdio":
     server.run(transport="stdio", show_banner=False, log_level="ERROR")

@@ -51,6 +51,16 @@ def length(text: str) -> int:
     return len(text)
 
 
+def ask(about: str) -> str:
+    """Ask for a report."""
+    return f"Write a report about {about}."
+
+
+def document() -> str:
+    """Return a short document."""
+    return "The figures of this year."
+
+
 def fillers(number: int) -> list:
     """Return so many tools that nobody calls, with the parameters of a usual one."""
     tools = []

@@ -27,8 +27,7 @@ for number in range(first, first + 2000, 4):
     lines = [b'{"number":%d}\\n' % n for n in range(number, number + 4)]
     while lines:
         with file.open() as append:
-            while lines and append(lines[0]):
-                lines.pop(0)
+            del lines[: append(lines)]
 """
 
 
@@ -47,7 +46,7 @@ def _append(file, *numbers):
     for number in numbers:
         while True:
             with file.open() as append:
-                if append(LINE % number):
+                if append([LINE % number]):
                     break
 
 

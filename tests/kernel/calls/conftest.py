@@ -90,7 +90,9 @@ def run_on_main(loop, execution, watch, queue):
             results.append(result)
             loop.call_soon(loop.stop)
 
-        runner = MainRunner(loop, execution, watch, Cells(), choose=queue.choose)
+        runner = MainRunner(
+            loop, execution, watch, Cells(execution.environment), choose=queue.choose
+        )
         runner.start(call, take)
         too_late = loop.call_later(LIMIT, loop.stop)
         loop.run_forever()
@@ -113,7 +115,7 @@ def run_in_thread(loop, execution, watch):
             results.append(result)
             ended.set()
 
-        ThreadRunner(loop, execution, watch, Cells()).start(call, take)
+        ThreadRunner(loop, execution, watch, Cells(execution.environment)).start(call, take)
         assert ended.wait(LIMIT)
         [result] = results
         return result

@@ -72,6 +72,31 @@ def test_records_are_taken_only_from_calls_whose_logs_are_read(environment):
     assert [(message.level, message.text) for message in sent] == [("error", "odd rows")]
 
 
+def test_patches_stay_from_call_to_call_and_a_cell_finds_none(environment):
+    def call(within=lambda: None):
+        with environment.route_outputs(Capture()):
+            within()
+            with pytest.raises(ToolError):
+                input()
+        return builtins.input
+
+    original = builtins.input
+    assert call() is original  # a cell runs
+    environment.end_cell()
+    ours = call()
+    assert ours is not original
+    assert call() is ours
+    assert call(environment.begin_cell) is original  # the call outlasts the cell's beginning
+    environment.end_cell()
+    builtins.input = another = lambda: "another"  # by a thread of the user's, say
+    try:
+        assert call()() == "another"
+        environment.begin_cell()
+        assert builtins.input is another
+    finally:
+        builtins.input = original
+
+
 def test_what_would_end_the_kernel_or_wait_for_input_is_refused_within_a_call(environment, loop):
     stopped = []
     loop.call_soon(stopped.append, True)

@@ -63,6 +63,19 @@ def test_what_the_user_put_in_its_place_meanwhile_is_kept(patches, current):
     assert owner.name is outer
 
 
+def test_it_is_known_whether_something_was_put_in_the_place_of_one(patches):
+    owner, other = Owner(), Owner()
+    assert not patches.are_in_place
+    patches.install((owner, "name", in_call), (other, "name", in_call))
+    assert patches.are_in_place
+    ours, other.name = other.name, lambda: "another"
+    assert not patches.are_in_place
+    other.name = ours
+    assert patches.are_in_place
+    patches.remove()
+    assert not patches.are_in_place
+
+
 def test_another_function_or_owner_of_the_name_is_followed(patches, current):
     first, second = Owner(), SimpleNamespace(name=lambda: "second")
     third = lambda: "third"  # noqa: E731 - an attribute

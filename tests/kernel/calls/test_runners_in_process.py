@@ -53,7 +53,7 @@ def test_an_interrupt_while_a_coroutines_result_is_handed_out_does_not_lose_it(
         os.kill(os.getpid(), signal.SIGINT)
         results.append(result)
 
-    runner = MainRunner(loop, execution, watch, Cells(), choose=queue.choose)
+    runner = MainRunner(loop, execution, watch, Cells(execution.environment), choose=queue.choose)
     runner.start(call, interrupt_and_take)
     loop.call_later(LIMIT, loop.stop)
     loop.run_forever()
@@ -76,7 +76,7 @@ def test_a_cancel_just_as_a_coroutine_in_a_thread_has_ended_does_nothing(
         finally:
             ended.set()
 
-    runner = ThreadRunner(loop, execution, watch, Cells())
+    runner = ThreadRunner(loop, execution, watch, Cells(execution.environment))
     runner.start(call, cancel_and_take)
     assert ended.wait(LIMIT)
     assert [result.content[0].text for result in results] == ["the answer"]

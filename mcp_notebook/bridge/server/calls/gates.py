@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
+from msgspec import Struct
+
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.caller_limits import RateLimits, Shares
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
@@ -45,8 +47,7 @@ _IS_STOPPED = (
 )
 
 
-@dataclass(frozen=True)
-class CallParams:
+class CallParams(Struct, frozen=True):
     """The parameters of a ``tools/call`` or ``prompts/get``."""
 
     name: str
@@ -60,8 +61,7 @@ class CallParams:
     """What the client requests."""
 
 
-@dataclass(eq=False)
-class ToolCall:
+class ToolCall(Struct, eq=False):
     """A call that is being started; its gates fill in the fields that have defaults."""
 
     request: ClientRequest

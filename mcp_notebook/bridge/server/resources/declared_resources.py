@@ -6,9 +6,10 @@ of shortened results. To read a resource is a call of its function, unless it is
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
+
+from msgspec import Struct, field
 
 from mcp_notebook.bridge.access.caller import Caller
 from mcp_notebook.bridge.access.permitted_tools import PermittedTools
@@ -28,8 +29,7 @@ MAX_SHOWN = 200
 _VARIABLE = re.compile(r"\{[^}]*\}")
 
 
-@dataclass(frozen=True)
-class FoundResource:
+class FoundResource(Struct, frozen=True):
     """The resource that a client means by a URI."""
 
     entry: CatalogEntry

@@ -6,8 +6,6 @@ Runs on the bridge's event loop; no I/O.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, get_args
 
 import msgspec
@@ -71,8 +69,7 @@ class _Capabilities(Struct, frozen=True):
     """Only of 2025-11-25."""
 
 
-@dataclass(frozen=True)
-class ClientProfile:
+class ClientProfile(Struct, frozen=True):
     """A client's description of itself: once per session, at 2026-07-28 in every request."""
 
     protocol_version: str
@@ -92,17 +89,17 @@ class ClientProfile:
     connection: Any = None
     """The client's session (`client_sessions.ClientSession`); None at 2026-07-28."""
 
-    @cached_property
+    @property
     def is_handshake(self) -> bool:
         """Whether the client has a session and can be sent requests: the era up to 2025-11-25."""
         return self.protocol_version in HANDSHAKE_VERSIONS
 
-    @cached_property
+    @property
     def can_follow_tasks(self) -> bool:
         """Whether the client can follow a call that has become a task."""
         return TASKS_EXTENSION in self.capabilities and not self.is_handshake
 
-    @cached_property
+    @property
     def program(self) -> str:
         """Name and version of the client's program on one line; empty if it does not say."""
         return f"{self.client.name} {self.client.version}".strip()

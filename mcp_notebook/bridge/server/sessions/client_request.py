@@ -7,8 +7,9 @@ handles requests knows only this form.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from mcp_notebook import meta_keys
 from mcp_notebook.bridge.access.caller import Caller
@@ -43,8 +44,7 @@ class Channel(Protocol):
         """Send a notification."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClientRequest:
+class ClientRequest(Struct, frozen=True, kw_only=True):
     """A request of a client."""
 
     profile: ClientProfile

@@ -16,7 +16,7 @@ from mcp_notebook.kernel.results.blocks.audio import render_audio
 from mcp_notebook.kernel.results.blocks.author_blocks import copy_annotations, render_image
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.embedded import render_resource
-from mcp_notebook.kernel.results.blocks.encoded_text import replace_encoded
+from mcp_notebook.kernel.results.blocks.encoded_text import holds_encoded, replace_encoded
 from mcp_notebook.kernel.results.blocks.image_block import (
     finish_images,
     fit_image_count,
@@ -28,7 +28,7 @@ from mcp_notebook.kernel.results.blocks.truncation import (
     link_together,
     truncate_texts,
 )
-from mcp_notebook.kernel.safe.text import compute_share
+from mcp_notebook.kernel.safe.text import compute_share, is_sendable
 
 MAX_BLOCKS = 100
 """Maximum blocks of a result."""
@@ -46,6 +46,8 @@ def fit_pieces(pieces: Sequence[Piece], budget: Budget) -> list[ContentBlock]:
     documents become links. Notes on an image and the link to its original follow it. All texts and
     links together keep to `budget.chars`: the longest texts are cut, and followed by links.
     """
+    if len(pieces) == 1 and _is_short(pieces[0], budget.chars):  # as most results are
+        return [pieces[0].block]
     remaining = list(_draw_images(replace_encoded(pieces, budget), budget.pictures))
     notes: list[ContentBlock] = []
     remaining, said = fit_image_count(remaining, budget.pictures, budget.keep)
@@ -57,6 +59,14 @@ def fit_pieces(pieces: Sequence[Piece], budget: Budget) -> list[ContentBlock]:
     notes += more
     chars = budget.chars - sum(len(note.text) for note in notes if isinstance(note, Text))
     return [*truncate_texts(remaining, chars, budget.keep), *notes]
+
+
+def _is_short(piece: Piece, chars: int) -> bool:
+    """Return whether a piece is a text that no step changes."""
+    if type(piece.block) is not Text or piece.is_raw or piece.is_partial or piece.draw is not None:
+        return False
+    text = piece.block.text
+    return len(text) <= chars and not holds_encoded(text) and is_sendable(text)
 
 
 def _draw_images(pieces: Sequence[Piece], most: int) -> Iterator[Piece]:

@@ -1,7 +1,6 @@
 """Which clients can be asked, and how a failed question is told; the rest is in the e2e tests."""
 
 import asyncio
-import dataclasses
 
 import anyio
 import pytest
@@ -135,7 +134,7 @@ async def test_a_cancelled_call_is_stopped_before_its_question_is_withdrawn():
                     await is_withdrawn.wait()
 
     sent = []
-    asked = dataclasses.replace(request("2025-11-25", {}), channel=SlowChannel(NOTHING))
+    asked = structs.replace(request("2025-11-25", {}), channel=SlowChannel(NOTHING))
     following = asyncio.create_task(
         ToolQuestions().follow(asked, PARAMS, asking_call(sent), NO_LISTENER)
     )
