@@ -69,7 +69,7 @@ PROMPT = Request(
     "prompts/get", {"name": "ask", "arguments": {"about": "sales"}}, b"a report about sales"
 )
 RESOURCE = Request("resources/read", {"uri": "data://document"}, b"The figures of this year.")
-LIST = Request("tools/list", says=b'"tools"', least=1_000)
+LIST = Request("tools/list", says=b'"tools"', least=2_000)
 LIST_500 = Request("tools/list", says=b'"tools"', least=100_000)
 INITIALIZE = Request(
     "initialize",
