@@ -88,6 +88,16 @@ def test_resources(talk, expected):
     assert yes("500,0.5" in read.text) == expected
 
 
+def test_only_our_pages_show_the_middle_of_a_long_original(talk):
+    told = talk.call("rain_table", days=100_000)
+    address = re.search(r"notebook://\w+/\w+/table\.csv", told.text)[0]
+    if talk.assistant.reader:
+        read = talk.read_resource(address, "1,0.5")
+        assert "\n50000,0.5" not in read.text.replace("\\n", "\n")
+    page = talk.call("read_notebook_resource", uri=address, first_line=50_000, lines=10)
+    assert "\n50000,0.5" in page.text.replace("\\n", "\n")
+
+
 def test_pictures(talk, expected):
     told = talk.call("plot_rain")
     assert "the rain" in told.text
