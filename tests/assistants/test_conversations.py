@@ -4,6 +4,7 @@ One conversation for each assistant: its tests run in this order. What depends o
 in `seen.toml`, by the names of the tests; the documentation's table is made from it.
 """
 
+import json
 import re
 
 import pytest
@@ -20,6 +21,7 @@ from mcp_notebook.clients.known_clients import find_client
 pytestmark = [pytest.mark.assistants, pytest.mark.timeout(LIMIT + PATIENCE)]
 NAMES = [
     *("greet", "rain_table", "plot_rain", "extremes", "by_hand", "fail", "count", "ask", "hang"),
+    "learn",
     *("rain_which_notebook", "snow_which_notebook"),
 ]
 
@@ -148,6 +150,14 @@ def test_new_tools(talk, expected):
         assert "forty-two" not in told.text
         told = talk.call("call_notebook_tool", name="dry_days", arguments={})
     assert "forty-two dry days" in told.text
+
+
+def test_a_tool_that_a_call_declares_is_known_after_its_answer(talk):
+    if SEEN[talk.name]["new_tools"] != "yes":
+        assert "measure_snow" in talk.call("learn").text
+        return
+    talk.call("learn")
+    assert "measure_snow" in json.dumps(talk.model.turn)
 
 
 def test_a_name_that_a_second_notebook_gets_while_the_assistant_talks_is_told_apart(talk):
