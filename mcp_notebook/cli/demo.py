@@ -45,6 +45,9 @@ def demo(
     _check_packages()
     notebook = _copy_notebook(folder)
     print_note(f"Starting JupyterLab on {notebook}. Press Ctrl-C twice to stop it.")
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        line = shlex.join(["jupyter", "lab", "--allow-root", str(notebook)])
+        print_note(f"If JupyterLab refuses to run as root, start it with `{line}`.")
     options = [] if browser else ["--no-browser"]
     _become([sys.executable, "-m", "jupyterlab", *options, str(notebook)])
 
