@@ -161,11 +161,11 @@ class ChangeNotices:
         await self._publish()
         if self._listeners:
             await self._notify(request.connection)
-        client = (request.caller.name, request.profile.program)
-        if client not in self._listed:
+        if not self._listed:
             return
+        client = (request.caller.name, request.profile.program)
         tools = self._list_entries(request.caller, "tool")
-        if self._listed[client] is not tools:
+        if self._listed.get(client, tools) is not tools:
             with anyio.move_on_after(LIST_LIMIT):
                 while self._listed.get(client) is not tools:
                     await self._new_list.wait()
