@@ -79,7 +79,9 @@ def _copy_notebook(folder: Path) -> Path:
             "folder: `mcp-notebook demo FOLDER`."
         ) from None
     with suppress(OSError):  # without a place for signatures, it is only called untrusted
-        NotebookNotary().sign(read(path, as_version=4))
+        notary = NotebookNotary()
+        notary.sign(read(path, as_version=4))
+        notary.store.close()
     return path
 
 
