@@ -44,7 +44,9 @@ def photograph_jupyterlab(folder: Path) -> None:
             film = film_calls(server, chromium, theme)
             (folder / f"first_page_{theme}.webp").write_bytes(film.write_animation())
             (folder / f"first_page_{theme}.png").write_bytes(film.write_last())
-        (folder / "side_panel.png").write_bytes(photograph_side_panel(server, chromium))
+        beside, alone = photograph_side_panel(server, chromium)
+        (folder / "side_panel.png").write_bytes(beside)
+        (folder / "side_panel_widths.png").write_bytes(alone)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import yaml
+
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 SETUP = [
@@ -71,8 +73,8 @@ class Document:
 
     def servers(self) -> Iterator[dict]:
         """Return the servers of each client configuration."""
-        for code in self.code("json"):
-            configuration = json.loads(code)
+        texts = [*map(json.loads, self.code("json")), *map(yaml.safe_load, self.code("yaml"))]
+        for configuration in texts:
             if "command" in configuration:
                 yield configuration
             else:

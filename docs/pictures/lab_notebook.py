@@ -47,7 +47,7 @@ def open_notebook(
     opened.open(server, path.name, app="lab")
     opened.use_theme(theme)
     page.evaluate("() => window.jupyterapp.shell.collapseLeft()")
-    _widen(SidePanel(opened).open())
+    set_width(SidePanel(opened).open(), PANEL_WIDTH)
     show_top(opened)
     try:
         yield opened
@@ -79,16 +79,14 @@ def show_top(notebook: NotebookPage) -> None:
     notebook.cells.first.scroll_into_view_if_needed()
 
 
-def _widen(panel: SidePanel) -> None:
-    """Drag the panel's edge, unless the workspace has kept its width."""
+def set_width(panel: SidePanel, width: int) -> None:
+    """Drag the panel's edge."""
     box = panel.place.bounding_box()
     assert box is not None
-    if box["width"] > 0.9 * PANEL_WIDTH:
-        return
     page = panel.notebook.page
     page.mouse.move(box["x"] - 2, HEIGHT / 2)
     page.mouse.down()
-    page.mouse.move(box["x"] + box["width"] - PANEL_WIDTH, HEIGHT / 2, steps=4)
+    page.mouse.move(box["x"] + box["width"] - width, HEIGHT / 2, steps=4)
     page.mouse.up()
     page.mouse.move(WIDTH / 2, 4)
     page.evaluate("() => window.getSelection().removeAllRanges()")

@@ -1,4 +1,4 @@
-"""The picture of the side panel: an assistant at work."""
+"""The pictures of the side panel: an assistant at work."""
 
 from io import BytesIO
 
@@ -11,20 +11,27 @@ from pictures.lab_notebook import (
     connect_assistant,
     open_notebook,
     read_long_cells,
+    set_width,
     show_top,
 )
 from pictures.plot_rain import ARGUMENTS, ROOT, TOOL, read_cells
 from PIL import Image
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 from side_panel import SidePanel
 
 ASK = ROOT / "docs" / "guides" / "ask-the-user.md"
 ASKING_TOOL = "forget_year"
 """A tool of the guide to questions, whose calls need consent."""
+GAP = 24
+"""Pixels between two pictures in one."""
 
 
-def photograph_side_panel(server: LabServer, chromium: Browser) -> bytes:
-    """Return a picture of the side panel beside a notebook, as PNG."""
+WIDTHS = (250, 420)
+"""Pixels of the panel as JupyterLab opens it, and as a user may draw it."""
+
+
+def photograph_side_panel(server: LabServer, chromium: Browser) -> tuple[bytes, bytes]:
+    """Return a picture of the side panel beside a notebook, and one of it in `WIDTHS`, as PNG."""
     with open_notebook(server, chromium, _read_cells(), theme="light") as notebook:
         notebook.run_all()
         panel = SidePanel(notebook)
@@ -38,11 +45,21 @@ def photograph_side_panel(server: LabServer, chromium: Browser) -> bytes:
             panel.expect_text("waiting", section="Running calls")
             show_top(notebook)
             png = notebook.page.screenshot(animations="disabled")
+            narrow, wide = [_photograph_alone(panel, width) for width in WIDTHS]
             panel.button("Deny").click()
             panel.button(f"Stop {LONG_TOOL}").click()
             for call in (asking, running, waiting):
                 call.result(SOON)
-    return write_png(Image.open(BytesIO(png)))
+    both = Image.new("RGB", (narrow.width + GAP + wide.width, wide.height), "#bdbdbd")
+    both.paste(narrow, (0, 0))
+    both.paste(wide, (narrow.width + GAP, 0))
+    return write_png(Image.open(BytesIO(png))), write_png(both)
+
+
+def _photograph_alone(panel: SidePanel, width: int) -> Image.Image:
+    set_width(panel, width)
+    expect(panel.button("Deny")).to_be_enabled()  # not while the question moves
+    return Image.open(BytesIO(panel.place.screenshot(animations="disabled")))
 
 
 def _read_cells() -> list[str]:

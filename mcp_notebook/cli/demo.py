@@ -45,6 +45,9 @@ def demo(
     _check_packages()
     notebook = _copy_notebook(folder)
     print_note(f"Starting JupyterLab on {notebook}. Press Ctrl-C twice to stop it.")
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        line = shlex.join(["jupyter", "lab", "--allow-root", str(notebook)])
+        print_note(f"If JupyterLab refuses to run as root, start it with `{line}`.")
     options = [] if browser else ["--no-browser"]
     _become([sys.executable, "-m", "jupyterlab", *options, str(notebook)])
 
@@ -76,7 +79,9 @@ def _copy_notebook(folder: Path) -> Path:
             "folder: `mcp-notebook demo FOLDER`."
         ) from None
     with suppress(OSError):  # without a place for signatures, it is only called untrusted
-        NotebookNotary().sign(read(path, as_version=4))
+        notary = NotebookNotary()
+        notary.sign(read(path, as_version=4))
+        notary.store.close()
     return path
 
 

@@ -53,6 +53,12 @@ async def ask(ctx: Context) -> str:
     answer = await ctx.elicit_async("Remove all?", ["remove", "keep"])
     return f"answered: {answer.data}" if answer.accepted else "not answered"
 
+def learn() -> str:
+    "Declares another tool."
+    from mcp_notebook import Tool, registry
+    registry.add(Tool(name="measure" + "_snow", handler=lambda: "deep", description="The snow."))
+    return "learned"
+
 async def hang(path: str) -> str:
     "Waits for ever."
     import asyncio, pathlib

@@ -23,10 +23,10 @@ def greet(name: str) -> str:
     "Greets somebody."
     return f"Hello, {name}!"
 
-def rain_table():
+def rain_table(days: int = 1000):
     "Shows the rain of many days."
     import pandas as pd
-    return pd.DataFrame({"day": range(1000), "rain": [0.5] * 1000})
+    return pd.DataFrame({"day": range(days), "rain": [0.5] * days})
 
 def extremes() -> Extremes:
     "Plots the extremes, and returns them."

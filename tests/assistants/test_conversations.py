@@ -4,6 +4,7 @@ One conversation for each assistant: its tests run in this order. What depends o
 in `seen.toml`, by the names of the tests; the documentation's table is made from it.
 """
 
+import json
 import re
 
 import pytest
@@ -20,6 +21,7 @@ from mcp_notebook.clients.known_clients import find_client
 pytestmark = [pytest.mark.assistants, pytest.mark.timeout(LIMIT + PATIENCE)]
 NAMES = [
     *("greet", "rain_table", "plot_rain", "extremes", "by_hand", "fail", "count", "ask", "hang"),
+    "learn",
     *("rain_which_notebook", "snow_which_notebook"),
 ]
 
@@ -88,6 +90,16 @@ def test_resources(talk, expected):
     assert yes("500,0.5" in read.text) == expected
 
 
+def test_only_our_pages_show_the_middle_of_a_long_original(talk):
+    told = talk.call("rain_table", days=100_000)
+    address = re.search(r"notebook://\w+/\w+/table\.csv", told.text)[0]
+    if talk.assistant.reader:
+        read = talk.read_resource(address, "1,0.5")
+        assert "\n50000,0.5" not in read.text.replace("\\n", "\n")
+    page = talk.call("read_notebook_resource", uri=address, first_line=50_000, lines=10)
+    assert "\n50000,0.5" in page.text.replace("\\n", "\n")
+
+
 def test_pictures(talk, expected):
     told = talk.call("plot_rain")
     assert "the rain" in told.text
@@ -138,6 +150,14 @@ def test_new_tools(talk, expected):
         assert "forty-two" not in told.text
         told = talk.call("call_notebook_tool", name="dry_days", arguments={})
     assert "forty-two dry days" in told.text
+
+
+def test_a_tool_that_a_call_declares_is_known_after_its_answer(talk):
+    if SEEN[talk.name]["new_tools"] != "yes":
+        assert "measure_snow" in talk.call("learn").text
+        return
+    talk.call("learn")
+    assert "measure_snow" in json.dumps(talk.model.turn)
 
 
 def test_a_name_that_a_second_notebook_gets_while_the_assistant_talks_is_told_apart(talk):

@@ -30,6 +30,7 @@ class Assistant:
     """
 
     def __init__(self, url: str, token: str) -> None:
+        self.program = PROGRAM
         self.url = url
         self.token = token
         self._thread = ExitStack()
@@ -86,7 +87,7 @@ class Assistant:
     def _start(self, act: Callable[[Client], Awaitable[Any]], **options: Any) -> Future[Any]:
         async def connect() -> Any:
             async with over_http(
-                self.url, ERA, token=self.token, client_info=PROGRAM, **options
+                self.url, ERA, token=self.token, client_info=self.program, **options
             ) as client:
                 return await act(client)
 

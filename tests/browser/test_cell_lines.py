@@ -97,26 +97,33 @@ def test_a_notebook_without_load_ext_gets_it_as_its_first_cell(server, open_note
     expect(notebook.cells.last.locator(".jp-Cell-outputArea")).not_to_contain_text("UsageError")
 
 
-@pytest.fixture
-def other_environment(server):
-    """An environment with ipykernel only: the name of its kernel, and its Python."""
+@pytest.fixture(params=["uv", "pip"])
+def other_environment(server, request):
+    """An environment with ipykernel, perhaps with pip: its Python, and the line that installs."""
     uv = shutil.which("uv")
     if uv is None:
         pytest.skip("uv is not installed")
     folder = server.home / "geo"
     python = folder / "bin" / "python"
-    subprocess.run([uv, "venv", "-q", "--python", sys.executable, folder], check=True)
+    seed = ["--seed"] if request.param == "pip" else []
+    subprocess.run(
+        [uv, "venv", "-q", "--clear", *seed, "--python", sys.executable, folder], check=True
+    )
     subprocess.run([uv, "pip", "install", "-q", "--python", python, "ipykernel"], check=True)
     spec = server.home / "data" / "kernels" / "geo" / "kernel.json"
-    spec.parent.mkdir(parents=True)
+    spec.parent.mkdir(parents=True, exist_ok=True)
     argv = [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     spec.write_text(json.dumps({"argv": argv, "display_name": "geo", "language": "python"}))
-    return python
+    return (
+        python,
+        f'!uv pip install --python "{python}" ' if request.param == "uv" else "%pip install ",
+    )
 
 
 def test_an_environment_that_lacks_the_package_is_named_and_gets_it_if_its_user_agrees(
     open_notebook, other_environment
 ):
+    python, install_line = other_environment
     notebook = open_notebook("quickstart.ipynb")
     change = (
         "() => window.jupyterapp.shell.currentWidget.sessionContext.changeKernel({name: 'geo'})"
@@ -135,7 +142,7 @@ def test_an_environment_that_lacks_the_package_is_named_and_gets_it_if_its_user_
     dialog.get_by_role("button", name="Cancel").click()
     lack = (
         "mcp_notebook is not installed in the environment of this kernel, "
-        f"Python {version} ({other_environment})."
+        f"Python {version} ({python})."
     )
     panel.expect_text(lack)
     expect(panel.button("Install it there")).to_be_visible()
@@ -148,16 +155,16 @@ def test_an_environment_that_lacks_the_package_is_named_and_gets_it_if_its_user_
     expect(line).to_contain_text(lack, timeout=SOON)
     install = line.get_by_role("button", name="Install it there and run this cell")
     install.click()
-    expect(dialog).to_contain_text(f'!uv pip install --python "{other_environment}" ')
+    expect(dialog).to_contain_text(install_line)
     notebook.photograph("other_environment_question", dialog)
     dialog.get_by_role("button", name="Cancel").click()
     expect(dialog).to_have_count(0)
-    expect(notebook.page.locator(".jp-Notebook")).not_to_contain_text("uv pip")
+    expect(notebook.page.locator(".jp-Notebook")).not_to_contain_text("pip install")
     install.click()
     dialog.get_by_role("button", name="Install").click()
     expect(line).to_have_text("tool · 0 calls · read-only", timeout=3 * SOON)
     panel.expect_text("live")
-    expect(notebook.page.locator(".jp-Notebook")).not_to_contain_text("uv pip")
+    expect(notebook.page.locator(".jp-Notebook")).not_to_contain_text("pip install")
 
 
 def test_an_environment_of_conda_gets_it_by_its_own_pip(open_notebook, other_environment):

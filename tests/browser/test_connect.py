@@ -6,6 +6,7 @@ import pytest
 from lab_page import SOON, THEMES
 from lab_server import TOKEN
 from looks import find_violations
+from mcp_types import Implementation
 from playwright.sync_api import expect
 from side_panel import SidePanel
 
@@ -44,6 +45,23 @@ def test_an_assistant_on_this_machine_is_set_up_by_one_click(open_notebook, curs
     panel.expect_text("Cursor is set up.")
     entry = json.loads(cursor.read_text(encoding="utf-8"))["mcpServers"]["notebook"]
     assert entry["args"][-1] == "stdio"
+
+
+def test_an_assistant_that_is_set_up_is_said_to_be_seen_once_it_was(
+    server, open_notebook, find_assistant
+):
+    (server.home / ".claude.json").write_text("{}", encoding="utf-8")
+    notebook = open_notebook("quickstart.ipynb")
+    panel = SidePanel(notebook).open()
+    notebook.run_all()
+    panel.button(BUTTON).click()
+    panel.button("Set up Claude Code").click()
+    panel.expect_text("Claude Code is set up; no notebook has seen it yet.")
+    assistant = find_assistant(notebook.run("%mcp serve"))
+    assistant.program = Implementation(name="claude-code", version="2.1.330")
+    assistant.stay()
+    panel.expect_text("Claude Code is set up; last seen ")
+    notebook.photograph("connect_seen", panel.place)
 
 
 def test_a_browser_elsewhere_gets_the_lines_to_run_there(open_notebook, context, cursor):

@@ -25,10 +25,9 @@ def test_the_first_page_has_a_film_of_calls_and_its_last_picture(server, chromiu
     assert committed.stat().st_size < 1_500_000
 
 
-def test_the_guides_have_a_picture_of_the_side_panel(server, chromium):
-    picture = photograph_side_panel(server, chromium)
-    with (
-        Image.open(BytesIO(picture)) as made,
-        Image.open(IMAGES / "side_panel.png") as committed,
-    ):
-        assert made.width == committed.width
+def test_the_guides_have_pictures_of_the_side_panel(server, chromium):
+    names = ("side_panel.png", "side_panel_widths.png")
+    pictures = photograph_side_panel(server, chromium)
+    for name, picture in zip(names, pictures, strict=True):
+        with Image.open(BytesIO(picture)) as made, Image.open(IMAGES / name) as committed:
+            assert made.width == committed.width

@@ -39,6 +39,7 @@ def test_the_copy_is_trusted_and_an_earlier_one_stays_as_it_is(started, home, mo
     assert any("%%mcp_tool" in cell.source for cell in nbformat.read(copy, as_version=4).cells)
     assert explain_distrust(copy.read_text(encoding="utf-8")) is None
     copy.write_text("{}")
+    monkeypatch.setattr(demo.os, "geteuid", lambda: 1000, raising=False)
     answer = run(str(folder), "--no-browser")
     assert answer.stderr == f"Starting JupyterLab on {copy}. Press Ctrl-C twice to stop it.\n"
     assert copy.read_text() == "{}"
@@ -46,6 +47,9 @@ def test_the_copy_is_trusted_and_an_earlier_one_stays_as_it_is(started, home, mo
         ["jupyterlab", str(copy)],
         ["jupyterlab", "--no-browser", str(copy)],
     ]
+
+    monkeypatch.setattr(demo.os, "geteuid", lambda: 0)
+    assert f"as root, start it with `jupyter lab --allow-root '{copy}'`." in run(str(folder)).stderr
 
 
 def test_a_place_that_cannot_be_written_to_is_an_error_with_the_next_step(started, tmp_path):

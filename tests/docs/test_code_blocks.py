@@ -22,7 +22,7 @@ from mcp_notebook.settings.limits import Limits
 from mcp_notebook.settings.settings import DEFAULT_PORT, Settings
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-LANGUAGES = {"python", "bash", "json", "text", "toml"}
+LANGUAGES = {"python", "bash", "json", "text", "toml", "yaml"}
 DIRECTIVES = ("{toctree}", "{eval-rst}", "{image} ", "{include} ", "{literalinclude} ")
 """What the site's generator reads, and checks."""
 NOT_RUN = {

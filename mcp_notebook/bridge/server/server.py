@@ -177,6 +177,7 @@ class NotebookServer:
         self.lists = ToolLists(
             self.tools,
             results,
+            self.changes,
             own,
             page_size,
             can_list,

@@ -1,7 +1,7 @@
 """Tools that are attributes: of objects, modules and classes of tools; how they follow."""
 
+import builtins
 import functools
-import math
 import statistics
 from types import SimpleNamespace
 from unittest.mock import MagicMock
@@ -271,12 +271,12 @@ def test_decorating_without_a_notebook_only_marks():
         ("counter.broken", "`counter.broken` fails: RuntimeError."),
         ("Counter", "`Counter` is a class with tools: add `@mcp_tools` above it, or create an"),
         ("number", "'number' is not a function, but of type int"),
-        ("math.hypot", "`hypot`"),
+        ("builtins.max", "`max`"),
     ],
 )
 def test_a_word_that_names_no_tool_is_refused_in_a_sentence(word, said):
     namespace = {"counter": Counter(), "Counter": Counter, "model": Model(), "number": 5}
-    assert said in refusal(word, namespace | {"math": math})
+    assert said in refusal(word, namespace | {"builtins": builtins})
 
 
 def test_options_that_an_object_or_a_function_cannot_have_are_refused():

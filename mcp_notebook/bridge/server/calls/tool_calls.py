@@ -151,7 +151,7 @@ class ToolCalls:
         caller = request.caller
         try:
             result = await self._run(request, params)
-            await self._changes.notify_caller(request.connection)  # perhaps made by this call
+            await self._changes.notify_caller(request)  # perhaps made by this call
             if params.kind == "resource" or not isinstance(result, Result):
                 return result
             if params.kind == "prompt":

@@ -44,6 +44,10 @@ class Accommodation:
     hears_of_changes: bool = True
     """Whether to notify it that tools have changed, and to declare that, if its era has no
     subscriptions."""
+    lists_late: bool = False
+    """Whether it lists changed tools after the answer of the call that changed them, and so tells
+    its model of them too late. Answers wait for its list. With a screen, Claude Code lists after
+    0.3 s, and at most once a second."""
     takes_links: bool = False
     """Whether its model sees links. If not, each is replaced by a text with its address: AutoGen
     0.7 and Semantic Kernel 1.45 fail on a result with a link, and Strands, Agno, CrewAI, smolagents
@@ -63,7 +67,10 @@ class Accommodation:
 ACCOMMODATIONS: Mapping[str, Accommodation] = MappingProxyType(
     {
         "claude-code": Accommodation(
-            evidence="Claude Code 2.1.330, 2026-11-22", takes_links=True, takes_all_blocks=True
+            evidence="Claude Code 2.1.330, 2026-11-29",
+            lists_late=True,
+            takes_links=True,
+            takes_all_blocks=True,
         ),
         "codex-mcp-client": Accommodation(
             evidence="Codex CLI 0.169, 2026-11-21",
@@ -82,7 +89,7 @@ ACCOMMODATIONS: Mapping[str, Accommodation] = MappingProxyType(
             evidence="GitHub Copilot CLI 1.0.102, 2026-11-22", takes_all_blocks=True
         ),
         "gemini-cli-mcp-client": Accommodation(
-            evidence="Gemini CLI 0.61, 2026-11-27", takes_all_messages=False
+            evidence="Gemini CLI 0.61, 2026-11-29", lists_late=True, takes_all_messages=False
         ),
         # The name ends with the server's name in the client's settings.
         "qwen-cli-mcp-client-notebook": Accommodation(
@@ -92,7 +99,9 @@ ACCOMMODATIONS: Mapping[str, Accommodation] = MappingProxyType(
             takes_all_blocks=True,
             takes_all_messages=False,
         ),
-        "opencode": Accommodation(evidence="opencode 1.18.33, 2026-11-22", takes_all_blocks=True),
+        "opencode": Accommodation(
+            evidence="opencode 1.18.33, 2026-11-29", lists_late=True, takes_all_blocks=True
+        ),
     }
 )
 """By the name in the client's ``clientInfo``."""

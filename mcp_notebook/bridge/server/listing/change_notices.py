@@ -36,6 +36,11 @@ CHANGE_DELAY = 0.05
 SEND_LIMIT = 1.0
 """Seconds that one client may take to receive a notification."""
 
+LIST_LIMIT, LIST_MARGIN = 1.5, 0.1
+"""Seconds that an answer waits until its client lists changed tools, and then until it has them."""
+MAX_LISTED = 64
+"""Number of clients whose last lists are remembered."""
+
 
 @dataclass
 class _Listener:
@@ -71,6 +76,9 @@ class ChangeNotices:
         """Called when a stream subscribes to a resource."""
         self._seen = self._list_all()
         self._unpublished: set[ListName] = set()
+        self._listed: dict[tuple[str, str], object] = {}
+        """The tools that clients that list late listed last, by their callers and programs."""
+        self._new_list = anyio.Event()
 
     def _list_all(self) -> dict[messages.Kind, object]:
         return {kind: self._list_entries(OWNER, kind) for kind in messages.KINDS}
@@ -148,11 +156,32 @@ class ChangeNotices:
             listener.last_notice = self._last_change
             listener.watcher.take_changes()
 
-    async def notify_caller(self, connection: Any) -> None:
-        """Notify a client of new changes at once, before its answer."""
+    async def notify_caller(self, request: ClientRequest) -> None:
+        """Notify a client of new changes at once, before its answer; let it list the new tools."""
         await self._publish()
         if self._listeners:
-            await self._notify(connection)
+            await self._notify(request.connection)
+        if not self._listed:
+            return
+        client = (request.caller.name, request.profile.program)
+        tools = self._list_entries(request.caller, "tool")
+        if self._listed.get(client, tools) is not tools:
+            with anyio.move_on_after(LIST_LIMIT):
+                while self._listed.get(client) is not tools:
+                    await self._new_list.wait()
+                await anyio.sleep(LIST_MARGIN)
+            self._listed[client] = tools
+
+    def note_list(self, request: ClientRequest) -> None:
+        """Note that a client is sent the list of tools."""
+        if not find_accommodation(request.profile).lists_late:
+            return
+        client = (request.caller.name, request.profile.program)
+        if client not in self._listed and len(self._listed) >= MAX_LISTED:
+            self._listed.clear()
+        self._listed[client] = self._list_entries(request.caller, "tool")
+        self._new_list.set()
+        self._new_list = anyio.Event()
 
     async def broadcast(self, changed: ListName, is_for: Callable[[Caller], bool]) -> None:
         """Notify clients that another list has changed, each for at most a second.

@@ -17,6 +17,7 @@ from mcp_notebook.bridge.server.forms.tool_form import (
     make_prompt_form,
     make_tool_form,
 )
+from mcp_notebook.bridge.server.listing.change_notices import ChangeNotices
 from mcp_notebook.bridge.server.listing.pages import Page, divide, find_page
 from mcp_notebook.bridge.server.own_tools.meta_tools import READER, RESULTS, describe_run
 from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
@@ -55,17 +56,19 @@ class ToolLists:
 
     Args:
         tools: The tools, as callers see them.
-        results: Notes which tools a client has listed.
+        results: Notes which tools a client has listed...
+        changes: ...and that it has.
         first: Tools to list before all others.
         page_size: Tools or prompts on a page; None for all.
         ready: Waits until the first tools can be expected, if they need time to appear.
         lists_others: Whether to list the notebooks' tools.
     """
 
-    def __init__(  # noqa: PLR0913 - what a list depends on
+    def __init__(  # noqa: PLR0913, PLR0917 - what a list depends on
         self,
         tools: PermittedTools,
         results: ResultAdapter,
+        changes: ChangeNotices,
         first: Sequence[messages.ToolInfo],
         page_size: int | None,
         ready: Callable[[], Awaitable[None]],
@@ -74,6 +77,7 @@ class ToolLists:
     ) -> None:
         self._tools = tools
         self._results = results
+        self._changes = changes
         self._pages = ToolPages(make_tool_form, first, page_size, last=[READER])
         self._prompt_pages = ToolPages(make_prompt_form, (), page_size)
         self._ready = ready
@@ -104,6 +108,7 @@ class ToolLists:
         variant = ListVariant(profile.protocol_version, permissions, profile.shows_views)
         page = pages.find_page(entries, variant, cursor, notebooks)
         if kind == "tool":
+            self._changes.note_list(request)
             self._results.note_list(request, (tool["name"] for tool in page.items))
         return page
 

@@ -1,11 +1,15 @@
 """The bridge's own tools.
 
 `READER` reads the rest of shortened results. It is listed whenever a notebook offers a tool, even
-before a result was shortened: most clients list the tools once, before their first call, and hardly
-any lets its model read resources. The others are for clients that ignore ``list_changed``: they
-list, describe and call the notebooks' tools. With ``--meta-tools=only``, clients get no other
-tools, and `SEARCH` takes the place of `LIST`: hundreds of tools then cost a model no more than
-five. It does not find prompts, which people choose, or resources, which have lists of their own.
+before a result was shortened: most clients list the tools once, before their first call. Models
+that can read resources need it, too: of a long one, their clients show the beginning or both ends
+(Claude Code, Codex, Gemini, Qwen, opencode, 2026-11-29), and only its pages show the middle. Return
+annotations do not tell who needs it: any function may print more than a model reads.
+
+The others are for clients that ignore ``list_changed``: they list, describe and call the notebooks'
+tools. With ``--meta-tools=only``, clients get no other tools, and `SEARCH` takes the place of
+`LIST`: hundreds of tools then cost a model no more than five. It does not find prompts, which
+people choose, or resources, which have lists of their own.
 `RUN` runs a notebook of a folder whose tools are not known otherwise; it is listed if there is one,
 or found by `SEARCH`.
 

@@ -2,6 +2,7 @@
 
 import re
 
+import anyio
 import pytest
 from linked_servers import linked_client
 from live import kernel_with
@@ -173,6 +174,30 @@ async def test_who_lists_only_once_is_told_of_new_tools_once_and_how_to_reach_th
         assert await declare("late") == []
         (note,) = await declare(*(f"n{number}" for number in range(20)))
         assert "`n9` and 10 more. " in note
+
+
+@pytest.mark.parametrize("era", ["legacy", "auto"])
+async def test_an_answer_waits_until_a_client_that_lists_late_has_listed_what_the_call_declared(
+    tools, era
+):
+    async with asked(tools, "any-client", era) as client:
+        await client.list_tools()
+        await client.call_tool("declare", {"names": ["early"]})  # it may list whenever it likes
+    async with asked(tools, "claude-code", era) as client, anyio.create_task_group() as tasks:
+        answered = anyio.Event()
+
+        async def declare():
+            await client.call_tool("declare", {"names": ["late"]})
+            answered.set()
+
+        async def list_names():
+            return [tool.name for tool in (await client.list_tools(cache_mode="bypass")).tools]
+
+        assert "early" in await list_names()
+        tasks.start_soon(declare)
+        while "late" not in await list_names():
+            assert not answered.is_set()
+        await answered.wait()
 
 
 def test_each_says_in_which_version_it_was_seen_and_when():
