@@ -80,7 +80,41 @@ class _Switch(_Action):
     on: bool
 
 
-_AnyAction: TypeAlias = _Stop | _Answer | _Remove | _Switch
+class _Propose(_Action):
+    action: Literal["propose"]
+    on: bool
+
+
+class _Take(_Action):
+    action: Literal["take"]
+    proposal: int
+    digest: str
+    run: bool
+    source: str | None = None
+
+
+class _Settle(_Action):
+    action: Literal["settle"]
+    proposal: int
+    outcome: Literal["inserted", "ran", "stale", "failed"]
+    cell: str = ""
+    message: str = ""
+    outputs: list[dict[str, Any]] | None = None
+
+
+class _Reject(_Action):
+    action: Literal["reject"]
+    proposal: int
+    word: str = ""
+
+
+class _Undo(_Action):
+    action: Literal["undo"]
+    proposal: int
+
+
+_AboutProposals: TypeAlias = _Propose | _Take | _Settle | _Reject | _Undo
+_AnyAction: TypeAlias = _Stop | _Answer | _Remove | _Switch | _AboutProposals
 _ANY_ACTION: TypeAdapter[_AnyAction] = TypeAdapter(_AnyAction)
 _Outcome: TypeAlias = messages.PanelAnswer | messages.CallStopped
 
@@ -96,7 +130,7 @@ class StateHandler(AuthorizedHandler):
 
 
 class ActionHandler(AuthorizedHandler):
-    """``POST api/actions``: stop a call, answer a question, switch a tool on or off."""
+    """``POST api/actions``: stop a call, answer a question, decide about a proposed cell..."""
 
     async def post(self) -> None:
         """Run the action, and answer with the outcome.
@@ -282,6 +316,35 @@ def _write(action: _AnyAction, number: int) -> PanelRequest:
             return messages.RemoveTool(id=number, tool=action.tool)
         case _Switch():
             return messages.SwitchTool(id=number, tool=action.tool, on=action.on)
+        case _:
+            return _write_about_proposal(action, number)
+
+
+def _write_about_proposal(action: _AboutProposals, number: int) -> messages.AboutProposals:
+    match action:
+        case _Propose():
+            return messages.SwitchProposals(id=number, on=action.on)
+        case _Take():
+            return messages.TakeProposal(
+                id=number,
+                number=action.proposal,
+                digest=action.digest,
+                run=action.run,
+                source=action.source,
+            )
+        case _Settle():
+            return messages.SettleProposal(
+                id=number,
+                number=action.proposal,
+                outcome=action.outcome,
+                cell=action.cell,
+                message=action.message,
+                outputs=action.outputs,
+            )
+        case _Reject():
+            return messages.RejectProposal(id=number, number=action.proposal, word=action.word)
+        case _Undo():
+            return messages.UndoProposal(id=number, number=action.proposal)
 
 
 def _read(answer: _Outcome) -> tuple[str, bool]:

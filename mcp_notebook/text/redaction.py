@@ -6,6 +6,7 @@ doubt, a value counts as a secret: an undescribed value beside a secret may be t
 misspelled name, or inside JSON text.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -25,7 +26,26 @@ _MAPPINGS = (dict, Mapping)
 """`dict` nearly always matches, and costs a tenth of the check for `Mapping`."""
 _PLAIN = (str, int, float, type(None))
 
+_SECRETS = (
+    re.compile(
+        r"""(?isx)(\w*(?:passw|passphrase|secret|token|credential|api_?key|private_?key)\w*
+        ["']?\]?(?:\s*:\s*\w+)?\s*[=:,(]+\s*[bfru]{0,2})
+        (?:"{3}.*?"{3}|'{3}.*?'{3}|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')"""
+    ),
+    re.compile(r"(?m)^(\s*%(?:set_)?env\s+\w+[= ]).+$"),
+    re.compile(r"(://[^\s:/@\"']+:)[^\s/@\"']+(?=@)"),
+)
+"""In a cell: a text that is given to a name which sounds like a secret, the value of an environment
+variable, the password in an address."""
+
 Schema = Mapping[str, Any]
+
+
+def mask_source(source: str) -> str:
+    """Return a cell's source with `MASK` in place of texts that look like secrets."""
+    text, variables, addresses = _SECRETS
+    source = text.sub(rf'\1"{MASK}"', source)
+    return addresses.sub(rf"\1{MASK}", variables.sub(rf"\1{MASK}", source))
 
 
 def redact_arguments(schema: Schema, arguments: Mapping[str, Any]) -> dict[str, Any]:

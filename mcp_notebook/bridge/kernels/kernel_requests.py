@@ -33,6 +33,7 @@ PanelRequest: TypeAlias = (
     messages.SwitchTool
     | messages.RemoveTool
     | messages.AnswerConsent
+    | messages.AboutProposals
     | messages.AskCall
     | messages.StopCall
 )

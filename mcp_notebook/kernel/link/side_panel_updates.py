@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 from msgspec import Struct, structs
 
-from mcp_notebook.errors import LinkError, NoSuchQuestion
+from mcp_notebook.errors import LinkError, NoSuchQuestion, ProposalError
 from mcp_notebook.kernel.calls.call_log import CallLog
 from mcp_notebook.kernel.safe.interrupter import Shield
 from mcp_notebook.kernel.tools.context import Update
@@ -72,6 +72,13 @@ class NotebookView(Protocol):
 
         Returns:
             A sentence about the outcome; None if there is no such tool.
+        """
+
+    def act_on_proposals(self, request: messages.AboutProposals) -> str:
+        """Do what a person wants with the cells that clients propose, and return a sentence.
+
+        Raises:
+            ProposalError: It cannot be done now.
         """
 
     def set_watched(self, *, is_watched: bool) -> None:
@@ -194,6 +201,13 @@ class Watchers:
                     _answer(send, message.id, text)
             case messages.AskCall():
                 self._describe_call(message, send)
+            case _:
+                try:
+                    text = self._view.act_on_proposals(message)
+                except ProposalError as error:
+                    _answer(send, message.id, None, str(error))
+                else:
+                    _answer(send, message.id, text)
 
     def _send_to_all(self, message: messages.ShowPanel) -> None:
         for send in tuple(self._watchers):

@@ -34,6 +34,7 @@ from mcp_notebook.kernel.notebook.panel.thumbnails import (
     shrink,
     summarize,
 )
+from mcp_notebook.kernel.notebook.proposing import Proposing
 from mcp_notebook.kernel.notebook.public_address import find_public_address
 from mcp_notebook.kernel.notebook.tool_problems import list_problems
 from mcp_notebook.kernel.tools.context import ClientProgram, Update, describe_program
@@ -101,9 +102,13 @@ class SidePanel:
     Args:
         source: The parts of the notebook.
         prompts: Its open questions; None if no person can be asked.
+        proposing: The cells that clients propose.
     """
 
-    def __init__(self, source: PanelSource, prompts: ConsentPrompts | None) -> None:
+    def __init__(
+        self, source: PanelSource, prompts: ConsentPrompts | None, proposing: Proposing
+    ) -> None:
+        self._proposing = proposing
         self._source = source
         self._prompts = prompts
         self._clients: dict[str, float] = {}
@@ -154,6 +159,12 @@ class SidePanel:
             questions=list(map(_show_question, prompts)),
             ended_calls=list(map(self._show_ended, ended[: -LAST_CALLS - 1 : -1])),
             number_of_calls=counts.calls,
+            proposes=self._proposing.is_on,
+            proposals=[
+                each.describe(self._proposing.queue.wait)
+                for each in self._proposing.queue.undecided
+            ],
+            accepted=self._proposing.accepted.describe(),
         )
 
     def describe_call(
@@ -217,6 +228,14 @@ class SidePanel:
         registry.remove(name, reason="Its user removed it in the side panel.")
         return f"Removed {name}. Its function is still defined."
 
+    def act_on_proposals(self, request: messages.AboutProposals) -> str:
+        """Do what a person wants with the cells that clients propose, and return a sentence.
+
+        Raises:
+            ProposalError: It cannot be done now.
+        """
+        return self._proposing.act(request)
+
     def open(self) -> bool:
         """Open the panel in the pages of the notebook; return whether there is one."""
         return self._source.show()
@@ -224,6 +243,7 @@ class SidePanel:
     def set_watched(self, *, is_watched: bool) -> None:
         """Note whether a side panel is open."""
         self.is_watched = is_watched
+        self._proposing.set_watched(is_watched=is_watched)
         if self._prompts is not None:
             self._prompts.set_watched(is_watched=is_watched)
 
