@@ -304,14 +304,13 @@ class Proposing:
         Raises:
             ToolError: It is not fit to be asked about; it says what to change.
         """
-        try:
-            source.encode()
-        except UnicodeEncodeError:
+        if not source.strip() or not reason.strip():
+            raise ToolError("The source and the reason must not be empty.")
+        if len(source) > MAX_SOURCE or len(reason) > MAX_REASON:
             raise ToolError(
-                "The source has half of a surrogate pair: send whole characters."
-            ) from None
-        if not source.strip():
-            raise ToolError("The source is empty.")
+                f"At most {MAX_SOURCE:,} characters of source and {MAX_REASON:,} of the reason are "
+                "proposed: a person has to read them."
+            )
         tree = None
         if kind != "markdown":
             try:

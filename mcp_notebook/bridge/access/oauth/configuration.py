@@ -55,7 +55,9 @@ class ScopeGrant(BaseModel):
 
     def to_permissions(self) -> Permissions:
         """Return the grant as permissions."""
-        return Permissions(tools=self.tools, tags=self.tags, read_only=self.read_only)
+        return Permissions(
+            tools=self.tools, tags=self.tags, read_only=self.read_only, names_proposals=True
+        )
 
 
 class OAuthConfiguration(BaseModel):
