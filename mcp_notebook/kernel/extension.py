@@ -406,10 +406,10 @@ class Extension:
         if run.dropped:
             print_output(describe_undeclared(run.dropped))
         misspelt = suggest_correction(getattr(result, "error_in_exec", None))
-        for sentence in (*run.notes, *notes, *filter(None, [misspelt])):
-            print_note(sentence)
         info = getattr(result, "info", None)
-        self.proposing.after_cell(getattr(info, "cell_id", None))
+        proposed = self.proposing.after_cell(getattr(info, "cell_id", None))
+        for sentence in (*run.notes, *notes, *filter(None, [misspelt, proposed])):
+            print_note(sentence)
         self._endpoint.note_change()
         self._tell_resource_changes(list_words(str(getattr(info, "raw_cell", ""))))
 

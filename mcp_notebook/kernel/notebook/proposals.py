@@ -186,6 +186,8 @@ class Proposals:
         Raises:
             ToolError: Too many are open.
         """
+        for each in tuple(self._open.values()):  # of one nobody waits for
+            self.look(each)
         with self._lock:
             rivals = [
                 each
@@ -255,6 +257,7 @@ class Proposals:
         """
         with self._lock:
             proposal = self._find(request.number)
+            self.look(proposal)
             if proposal.state == "taken":
                 raise ProposalError(f"Another page is inserting proposal {request.number}.")
             if request.digest != proposal.digest:
@@ -266,6 +269,19 @@ class Proposals:
             self._move(proposal, "taken")
         self.on_change()
         return f"Inserting the cell that {proposal.client} proposes."
+
+    def find(self, number: int) -> Proposal | None:
+        """Return an open proposal, if it is still open."""
+        proposal = self._open.get(number)
+        return proposal if proposal is not None and proposal.state == "open" else None
+
+    def move(self, proposal: Proposal, draft: Draft, why: str) -> None:
+        """Note that the place of an open proposal has changed, so that a person looks again."""
+        with self._lock:
+            if proposal.state == "open":
+                proposal.draft = draft
+                proposal.changes.append(why)
+        self.on_change()
 
     def settle(self, request: messages.SettleProposal) -> str:
         """Note what a page has done with a proposal that it has taken.

@@ -47,6 +47,11 @@ _WAIT = 7 * 24 * 3_600.0
 """Seconds that a call may take as a task, in place of the setting ``call_timeout``."""
 _OFF = "The user does not let clients propose cells now."
 _WITHDRAWN = "Its client no longer waits."
+_OWN = (
+    "A client would wait now until you decide about proposal {0}. JupyterLab and Notebook 7 show "
+    "it where it would go; elsewhere, `%mcp propose` does."
+)
+_WAITS = "A client proposes a cell: `%mcp propose` shows it."
 SWITCHED_ON = (
     "Clients may propose cells. They also read the names and summaries of your variables, and the "
     "sources of this notebook's cells, with what looks like a secret masked. Nothing is inserted "
@@ -96,6 +101,8 @@ class Proposing:
         """The frontend that ran the first cell; of a headless notebook, the bridge."""
         self._was_watched = self._is_watched = False
         self._has_other_frontend = False
+        self._told = 0
+        """The newest proposal that the person was told of, or has seen."""
         self._own: tuple[DeclaredTool, ...] = ()
         """The tool and the resource; made when they are first needed."""
 
@@ -156,11 +163,18 @@ class Proposing:
             self._cells.note_run(cell, source)
             self.accepted.before_run(cell)
 
-    def after_cell(self, cell: str | None) -> None:
-        """Note that a cell has run, and its tools are declared; on the main thread."""
+    def after_cell(self, cell: str | None) -> str | None:
+        """Note that a cell has run, and its tools are declared; on the main thread.
+
+        Returns:
+            A sentence on new proposals for a person whose frontend does not show them.
+        """
         self.accepted.after_run()
         if cell is not None:
             self.queue.note_run(cell)
+        newest = max((each.number for each in self.queue.undecided), default=0)
+        is_new, self._told = newest > self._told, max(newest, self._told)
+        return _WAITS if is_new and not self._is_watched else None
 
     def act(self, request: messages.AboutProposals) -> str:
         """Do what a person wants in a side panel; on any thread.
@@ -175,6 +189,7 @@ class Proposing:
             case messages.SwitchProposals():
                 return self.switch(on=request.on)
             case messages.TakeProposal():
+                self._check_place(request.number)
                 return self.queue.take(request)
             case messages.SettleProposal():
                 return self.queue.settle(request)
@@ -185,6 +200,7 @@ class Proposing:
 
     def describe(self) -> str:
         """Return whether clients may propose, and the open proposals, for ``%mcp propose``."""
+        self._told = max((each.number for each in self.queue.undecided), default=self._told)
         parts = [
             f"{each.number}. {make_printable(each.client)} proposes {_describe_place(each.draft)}: "
             f"{each.draft.reason}\n"
@@ -199,6 +215,32 @@ class Proposing:
         if not self.is_on:
             return "Clients cannot propose cells; `%mcp propose on` lets them."
         return "No cell is proposed now; `%mcp propose off` ends that clients may."
+
+    def _check_place(self, number: int) -> None:
+        """Ask the person again if the place of a proposal has changed, as far as the kernel knows.
+
+        Raises:
+            ProposalError: It has.
+        """
+        proposal = self.queue.find(number)
+        if proposal is None:
+            return
+        draft, gone = proposal.draft, self._parts.registry.deleted_cells
+        why = None
+        if draft.tool:
+            try:
+                place = self._find_replaced(draft.tool)
+            except ToolError:
+                why, place = "is gone", {"replaces": None, "tool": "", "base": None}
+            if place != {"replaces": draft.replaces, "tool": draft.tool, "base": draft.base}:
+                why = f"The tool `{draft.tool}` {why or 'has changed'} since this was proposed."
+                draft = structs.replace(draft, **place)
+        elif draft.after in gone:
+            why = "The cell below which it would stand was deleted."
+            draft = structs.replace(draft, after=None)
+        if why is not None:
+            self.queue.move(proposal, draft, why)
+            raise ProposalError(f"{why} Look at it again.")
 
     def _note_inserted(self, proposal: Proposal) -> None:
         if proposal.cell:
@@ -234,15 +276,20 @@ class Proposing:
         replaces: str | None,
     ) -> None:
         call = self._find_call()
-        self._check_person()
+        is_own = call.client.program is None
+        if not is_own:
+            self._check_person()
         draft = self._make_draft(source, reason, kind, after, replaces)
         program = describe_program(call.client.program)
         proposal = self.queue.add(
             draft,
             client=program,
-            owner=call.client.guest,
-            is_task=lambda: call.task_id is not None,
+            owner=program if is_own else call.client.guest,
+            is_task=lambda: is_own or call.task_id is not None,
         )
+        if is_own:
+            print(_OWN.format(proposal.number))  # noqa: T201 - it is the call's result
+            return
         call.wait_for("a person, who is asked in the notebook")
         try:
             ending = await self._wait(proposal)
@@ -257,8 +304,8 @@ class Proposing:
         call = next((call for call in calls if call.capture is capture), None)
         if not self.is_on:
             raise ToolError(_OFF)
-        if call is None or call.client.program is None or call.client.is_trial:
-            raise ToolError("Only clients propose cells. Write yours into the notebook.")
+        if call is None or call.client.is_trial:
+            raise ToolError("A copy of the notebook proposes nothing.")
         return call
 
     def _check_person(self) -> None:

@@ -210,6 +210,29 @@ def test_a_stale_proposal_is_open_again_and_says_what_changed(client, page):
     assert why in text_of(client.result())
 
 
+def test_a_tool_that_has_changed_since_is_compared_again(client, page):
+    page.kernel.ok(TOOL, cell="a")
+    propose(client, TOOL.replace("10", "20"), kind="tool", replaces="rain")
+    proposal = page.find()
+    page.kernel.ok(TOOL, cell="a")  # as it was
+    page.kernel.ok(TOOL.replace("10", "15"), cell="a")
+    assert "The tool `rain` has changed since" in page.take(proposal).message
+    page.wait(lambda state: state[OPEN][0].base == TOOL.replace("10", "15"))
+    page.kernel.ok("del rain")
+    assert "The tool `rain` is gone since" in page.take(proposal).message
+    page.wait(lambda state: state[OPEN][0].replaces is None)
+    assert not page.take(proposal).is_error
+
+
+def test_a_deleted_cell_is_no_place(client, page):
+    page.kernel.ok("1", cell="b")
+    propose(client, after="b")
+    proposal = page.find()
+    page.kernel.ok("2", cell="c", deleted=["b"])
+    assert "was deleted" in page.take(proposal).message
+    page.wait(lambda state: state[OPEN][0].after is None)
+
+
 def test_only_what_the_person_saw_can_be_taken(client, page):
     propose(client)
     proposal = page.find()
@@ -367,6 +390,23 @@ def test_the_magic_lists_and_inserts_and_runs_nothing(kernel):
             pass
         kernel.ok("%mcp propose reject 2 too  short")
         assert text_of(client.result()).endswith("She said: too  short")
+
+
+def test_a_person_without_a_page_is_told_once_after_her_next_cell(kernel):
+    kernel.ok("%mcp propose on")
+    with Link(record_of(kernel)) as client:
+        propose(client)
+        while "proposes a cell" not in kernel.ok("pass").stderr:
+            pass
+        assert "proposes" not in kernel.ok("pass").stderr
+
+
+def test_an_author_proposes_a_cell_to_see_how_it_looks(kernel):
+    kernel.ok("%mcp propose on")
+    said = kernel.ok('%mcp call propose_cell {"source": "n = 1", "reason": "To try."}').stdout
+    assert "proposal 1" in said
+    assert "this notebook proposes a cell: To try." in kernel.ok("%mcp propose").stdout
+    assert kernel.insert("%mcp propose accept 1") == "n = 1"
 
 
 @pytest.mark.parametrize(
