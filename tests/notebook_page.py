@@ -1,7 +1,8 @@
 """A page that shows a notebook: the kernel's end of a side panel, spoken by hand."""
 
-from live import Link, record_of
+from live import Link
 
+from mcp_notebook.discovery.records import list_live_records
 from mcp_notebook.wire import messages
 
 OPEN = "proposals"
@@ -12,7 +13,9 @@ class Page:
     """A page that shows the notebook, and acts for its user."""
 
     def __init__(self, kernel):
-        self.kernel, self.link = kernel, Link(record_of(kernel))
+        records = list_live_records(kernel.home / ".mcp-notebook" / "kernels")
+        (record,) = [record for record in records if record.pid == kernel.pid]
+        self.kernel, self.link = kernel, Link(record)
         self.state, self.newest = {}, 0
         self.link.send(messages.WatchNotebook())
         self.read()

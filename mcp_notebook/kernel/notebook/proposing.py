@@ -288,6 +288,7 @@ class Proposing:
             is_task=lambda: is_own or call.task_id is not None,
         )
         if is_own:
+            self._told = proposal.number
             print(_OWN.format(proposal.number))  # noqa: T201 - it is the call's result
             return
         call.wait_for("a person, who is asked in the notebook")
