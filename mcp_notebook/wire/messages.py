@@ -907,9 +907,9 @@ class ShowPanel(Message, frozen=True, tag="show_panel"):
     """Asks the pages that show the notebook to open their side panels."""
 
 
-AboutPanel: TypeAlias = (
-    WatchNotebook | SwitchTool | RemoveTool | AnswerConsent | AskCall | AboutProposals
-)
+PanelAction: TypeAlias = SwitchTool | RemoveTool | AnswerConsent | AboutProposals
+"""Actions of a person in a side panel; the kernel answers each with one `PanelAnswer`."""
+AboutPanel: TypeAlias = WatchNotebook | AskCall | PanelAction
 """Requests of side panels."""
 
 

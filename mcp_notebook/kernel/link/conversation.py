@@ -74,7 +74,7 @@ _FromBridge: TypeAlias = (
 )
 _FROM_BRIDGES = get_args(_FromBridge)
 """The messages that bridges send after the welcome."""
-_ABOUT_PANEL = get_args(messages.AboutPanel)
+_ABOUT_PANEL, _PANEL_ACTIONS = get_args(messages.AboutPanel), get_args(messages.PanelAction)
 
 
 class NotebookPrompts(Protocol):
@@ -474,9 +474,7 @@ def _make_failure_answer(message: _FromBridge, text: str) -> messages.AnyMessage
             answer = messages.TaskState(id=message.id)
         case messages.AskCall():
             answer = messages.CallDetails(id=message.id, is_known=False)
-        case _ if isinstance(message, _ABOUT_PANEL) and not isinstance(
-            message, messages.WatchNotebook
-        ):
+        case _ if isinstance(message, _PANEL_ACTIONS):
             answer = messages.PanelAnswer(id=message.id, message=text, is_error=True)
     return answer
 

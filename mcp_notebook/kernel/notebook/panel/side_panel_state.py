@@ -16,6 +16,7 @@ from typing import Literal
 from msgspec import Struct
 
 from mcp_notebook.content import Image, Result, Text
+from mcp_notebook.errors import NoSuchTool
 from mcp_notebook.kernel.calls.active_call import ActiveCall
 from mcp_notebook.kernel.calls.call import ENDED, CallState
 from mcp_notebook.kernel.calls.call_log import CallLog, LoggedCall
@@ -205,36 +206,31 @@ class SidePanel:
         )
         return details, ()
 
-    def answer_question(self, number: int, decision: messages.ConsentDecision) -> str:
-        """Answer an open question, and return a sentence about it.
+    def act(self, request: messages.PanelAction) -> str:
+        """Do what a person wants, and return a sentence about it.
 
         Raises:
-            NoSuchQuestion: It is not open.
+            NoSuchTool: There is no such tool.
+            NoSuchQuestion: The question is not open.
+            ProposalError: It cannot be done with the proposal now.
         """
-        assert self._prompts is not None
-        return self._prompts.decide(number, decision)
-
-    def switch_tool(self, name: str, *, on: bool) -> str | None:
-        """Hide a tool from clients or show it again, and return a sentence; None: no such tool."""
-        if not self._source.registry.switch(name, on=on):
-            return None
-        return f"Clients can call {name} again." if on else f"Clients no longer see {name}."
-
-    def remove_tool(self, name: str) -> str | None:
-        """Remove a tool, and return a sentence about it; None: no such tool."""
         registry = self._source.registry
-        if registry.get(name) is None:
-            return None
-        registry.remove(name, reason="Its user removed it in the side panel.")
-        return f"Removed {name}. Its function is still defined."
-
-    def act_on_proposals(self, request: messages.AboutProposals) -> str:
-        """Do what a person wants with the cells that clients propose, and return a sentence.
-
-        Raises:
-            ProposalError: It cannot be done now.
-        """
-        return self._proposing.act(request)
+        names = tuple(tool.name for tool in registry.tools)
+        match request:
+            case messages.AnswerConsent():
+                assert self._prompts is not None
+                return self._prompts.decide(request.number, request.decision)
+            case messages.SwitchTool(tool=name, on=on):
+                if not registry.switch(name, on=on):
+                    raise NoSuchTool(name, names, is_any=True)
+                return f"Clients can call {name} again." if on else f"Clients no longer see {name}."
+            case messages.RemoveTool(tool=name):
+                if registry.get(name) is None:
+                    raise NoSuchTool(name, names, is_any=True)
+                registry.remove(name, reason="Its user removed it in the side panel.")
+                return f"Removed {name}. Its function is still defined."
+            case _:
+                return self._proposing.act(request)
 
     def open(self) -> bool:
         """Open the panel in the pages of the notebook; return whether there is one."""
