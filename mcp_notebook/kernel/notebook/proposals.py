@@ -256,10 +256,7 @@ class Proposals:
             ProposalError: It is not open, or not the one that the person saw.
         """
         with self._lock:
-            proposal = self._find(request.number)
-            self.look(proposal)
-            if proposal.state == "taken":
-                raise ProposalError(f"Another page is inserting proposal {request.number}.")
+            proposal = self._find_open(request.number)
             if request.digest != proposal.digest:
                 raise ProposalError(
                     f"Proposal {request.number} is not the one that you saw: look at it again."
@@ -269,11 +266,6 @@ class Proposals:
             self._move(proposal, "taken")
         self.on_change()
         return f"Inserting the cell that {proposal.client} proposes."
-
-    def find(self, number: int) -> Proposal | None:
-        """Return an open proposal, if it is still open."""
-        proposal = self._open.get(number)
-        return proposal if proposal is not None and proposal.state == "open" else None
 
     def move(self, proposal: Proposal, draft: Draft, why: str) -> None:
         """Note that the place of an open proposal has changed, so that a person looks again."""
@@ -313,9 +305,7 @@ class Proposals:
             ProposalError: It is not open.
         """
         with self._lock:
-            proposal = self._find(number)
-            if proposal.state == "taken":
-                raise ProposalError(f"A page is inserting proposal {number}.")
+            proposal = self._find_open(number)
             self._move(proposal, "taken")
             self._insert(proposal, "")
         self.on_change()
@@ -332,9 +322,7 @@ class Proposals:
             ProposalError: It is not open.
         """
         with self._lock:
-            proposal = self._find(number)
-            if proposal.state == "taken":
-                raise ProposalError(f"A page is inserting proposal {number}.")
+            proposal = self._find_open(number)
             said = f" She said: {word}" if word else " She gave no reason."
             self._end(proposal, "rejected", f"The user has rejected it.{said}")
         self.on_change()
@@ -350,10 +338,14 @@ class Proposals:
 
     # -- under the lock ----------------------------------------------------------------------------
 
-    def _find(self, number: int) -> Proposal:
+    def _find_open(self, number: int) -> Proposal:
         proposal = self._open.get(number)
-        if proposal is None or proposal.state == "inserted":
+        if proposal is not None:
+            self.look(proposal)
+        if proposal is None or proposal.state not in ("open", "taken"):
             raise ProposalError(_GONE.format(number))
+        if proposal.state == "taken":
+            raise ProposalError(f"Another page is inserting the cell of proposal {number}.")
         return proposal
 
     def _move(self, proposal: Proposal, state: State) -> None:

@@ -30,6 +30,7 @@ from mcp_notebook.kernel.tools.context import describe_program
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, make_own_resource, make_tool
 from mcp_notebook.kernel.tools.options import ResourceOptions, ToolOptions
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
+from mcp_notebook.text.terminal import print_output
 from mcp_notebook.text.wording import make_printable, strip_escapes, suggest
 from mcp_notebook.wire import messages
 
@@ -222,7 +223,7 @@ class Proposing:
         Raises:
             ProposalError: It has.
         """
-        proposal = self.queue.find(number)
+        proposal = next((each for each in self.queue.undecided if each.number == number), None)
         if proposal is None:
             return
         draft, gone = proposal.draft, self._parts.registry.deleted_cells
@@ -289,7 +290,7 @@ class Proposing:
         )
         if is_own:
             self._told = proposal.number
-            print(_OWN.format(proposal.number))  # noqa: T201 - it is the call's result
+            print_output(_OWN.format(proposal.number))
             return
         call.wait_for("a person, who is asked in the notebook")
         try:
@@ -331,14 +332,14 @@ class Proposing:
         """Print and display what the person saw, as the result."""
         if ending.state != "settled":
             raise ToolError(ending.text)
-        print(ending.text)  # noqa: T201 - it is the call's result
+        print_output(ending.text)
         tools = [tool for tool in self._parts.registry.tools if tool.cell == proposal.cell]
         others = self._parts.get_listed_names()
         for tool in tools if proposal.cell else ():
             name = others[tool.name].name if tool.name in others else tool.name
-            print(f"The {tool.kind_word} `{name}` is listed now.")  # noqa: T201
+            print_output(f"The {tool.kind_word} `{name}` is listed now.")
         if ending.source is not None:
-            print(f"The final source:\n\n{ending.source}\n")  # noqa: T201
+            print_output(f"The final source:\n\n{ending.source}\n")
         for output in ending.outputs:
             _show_output(output)
 
@@ -481,11 +482,11 @@ def _show_output(output: Mapping[str, Any]) -> None:
     """Print or display an output of a cell, in nbformat's form, as a part of the call's result."""
     match output:
         case {"output_type": "stream", "text": str() | list() as text}:
-            print("".join(map(str, text)), end="")  # noqa: T201
+            print_output("".join(map(str, text)))
         case {"output_type": "execute_result" | "display_data", "data": dict(data)}:
             display({str(key): _join(value) for key, value in data.items()}, raw=True)
         case {"output_type": "error", "ename": name, "evalue": value}:
-            print(f"The cell raised {name}: {value}")  # noqa: T201
+            print_output(f"The cell raised {name}: {value}")
 
 
 def _join(value: Any) -> Any:

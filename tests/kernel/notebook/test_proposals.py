@@ -269,6 +269,21 @@ def test_nobody_has_answered_in_time(client, page):
     assert "Nobody has decided" in text_of(client.result())
 
 
+def test_a_proposal_that_is_followed_as_a_task_stays_open(client, page):
+    page.kernel.ok("get_ipython()._mcp_notebook.proposing.queue.wait = 0.0")
+    cell = {"source": "n = 1", "reason": "To have n."}
+    client.send(messages.Call(id=1, tool="propose_cell", arguments=cell, task_owner="ann"))
+    states = client.receive_until(lambda message: isinstance(message, messages.TaskState))
+    proposal = page.find()
+    assert proposal.ends == 0.0
+    page.accept(proposal)
+    client.result()  # without what the task holds
+    client.send(messages.AskTask(id=2, task=states[-1].task.id, owner="ann"))
+    ended = client.receive_until(lambda message: isinstance(message, messages.TaskState))[-1]
+    assert ended.task.status == "completed"
+    assert "accepted your cell" in ended.result.content[0]["text"]
+
+
 def test_a_cancelled_call_withdraws_its_proposal(client, page):
     number = propose(client)
     page.find()
