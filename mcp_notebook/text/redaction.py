@@ -26,7 +26,7 @@ _MAPPINGS = (dict, Mapping)
 """`dict` nearly always matches, and costs a tenth of the check for `Mapping`."""
 _PLAIN = (str, int, float, type(None))
 
-EVIDENT_SECRET = (
+EVIDENT = (
     r"(?<=://)[^\s/:@]*:[^\s/@]+(?=@)"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*"
     r"|\b(?:sk-|ghp_|gho_|github_pat_|glpat-|xox[abeprs]-|hf_|AKIA)[\w-]{12,}"
@@ -39,7 +39,7 @@ _NAMED_SECRET = re.compile(
     (?:"{3}.*?"{3}|'{3}.*?'{3}|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')"""
 )
 """In a cell: a text that is given to a name which sounds like a secret."""
-_SECRET = re.compile(rf"(?m)(^\s*%(?:set_)?env\s+\w+[= ]).+$|{EVIDENT_SECRET}")
+_SECRET = re.compile(rf"(?m)(^\s*%(?:set_)?env\s+\w+[= ]).+$|{EVIDENT}")
 """In a cell: the value of an environment variable, or what is evidently a secret."""
 
 Schema = Mapping[str, Any]

@@ -30,7 +30,7 @@ from mcp_notebook.kernel.tools.context import describe_program
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, make_own_resource, make_tool
 from mcp_notebook.kernel.tools.options import ResourceOptions, ToolOptions
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
-from mcp_notebook.text.terminal import print_output
+from mcp_notebook.text.terminal import print_data, print_output
 from mcp_notebook.text.wording import make_printable, strip_escapes, suggest
 from mcp_notebook.wire import messages
 
@@ -339,7 +339,7 @@ class Proposing:
             name = others[tool.name].name if tool.name in others else tool.name
             print_output(f"The {tool.kind_word} `{name}` is listed now.")
         if ending.source is not None:
-            print_output(f"The final source:\n\n{ending.source}\n")
+            print_data(f"The final source:\n\n{ending.source}\n")
         for output in ending.outputs:
             _show_output(output)
 
@@ -482,7 +482,7 @@ def _show_output(output: Mapping[str, Any]) -> None:
     """Print or display an output of a cell, in nbformat's form, as a part of the call's result."""
     match output:
         case {"output_type": "stream", "text": str() | list() as text}:
-            print_output("".join(map(str, text)))
+            print_data("".join(map(str, text)))
         case {"output_type": "execute_result" | "display_data", "data": dict(data)}:
             display({str(key): _join(value) for key, value in data.items()}, raw=True)
         case {"output_type": "error", "ename": name, "evalue": value}:

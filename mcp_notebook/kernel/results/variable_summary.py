@@ -21,7 +21,7 @@ from mcp_notebook.kernel.safe.foreign_code import deadline, guard
 from mcp_notebook.kernel.safe.libraries import find_imported, get_module_name, get_mro
 from mcp_notebook.kernel.safe.text import clean_text, describe_error, find_member
 from mcp_notebook.kernel.safe.to_json import to_bounded_json
-from mcp_notebook.text.redaction import EVIDENT_SECRET, MASK
+from mcp_notebook.text.redaction import EVIDENT, MASK
 from mcp_notebook.text.wording import count, format_size
 
 SECONDS = 4.5
@@ -57,7 +57,7 @@ _WORD = (
 _SECRET_NAME = re.compile(_WORD, re.IGNORECASE)
 _SECRET_TEXT = re.compile(
     rf"(?i:({_WORD}\w*['\"]?\s*[=:]\s*))(?:'[^']*'|\"[^\"]*\"|[^\s,;)}}\]]+)"
-    rf"|{EVIDENT_SECRET}"
+    rf"|{EVIDENT}"
 )
 """In a text: a value after such a name, or what is evidently a secret."""
 _CAPITAL = re.compile(r"(?<=[a-z\d])(?=[A-Z])")
