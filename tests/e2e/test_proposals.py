@@ -4,13 +4,19 @@ import json
 
 import anyio
 import anyio.to_thread
+import nbformat
+import psutil
 import pytest
+from audit_lines import read_ends
 from clients import LOAD, connected, http_bridge, over_http, text_of, tool_kernel
-from live import soon
+from jupyter_client.blocking import BlockingKernelClient
+from live import LiveKernel, soon
+from nbformat.v4 import new_code_cell, new_notebook
 from notebook_page import Page
 from typer.testing import CliRunner
 
 from mcp_notebook.cli import main
+from mcp_notebook.discovery.records import list_live_records
 from mcp_notebook.wire import messages
 
 pytestmark = pytest.mark.anyio
@@ -67,6 +73,10 @@ async def test_a_client_proposes_and_a_person_decides(page, sales, transport, er
         assert "area" in await names(client)
         log = await anyio.to_thread.run_sync(sales.ok, "%mcp log")
         assert "propose_cell" in log.text
+    records = read_ends(sales.home / ".mcp-notebook" / "audit.jsonl")[-3:]
+    assert [each["tool"] for each in records] == ["propose_cell"] * 3
+    assert [each["outcome"] for each in records] == ["ok", "error", "ok"]
+    assert "n = 6" not in json.dumps(records)
 
 
 async def _has(client, name):
@@ -138,3 +148,50 @@ async def test_the_options_of_a_bridge_decide_who_proposes(page, sales, option, 
         uris = {str(each.uri) for each in (await client.list_resources()).resources}
         assert ("notebook://sales/cells" in uris) is may
         assert (await _has(client, "propose_cell")) is may
+
+
+@pytest.mark.slow
+async def test_two_notebooks_have_a_tool_each(home):
+    with (
+        tool_kernel(home, "%mcp propose on", name="sales") as sales,
+        tool_kernel(home, "%mcp propose on", name="stock"),
+    ):
+        page = Page(sales)
+        async with connected(home, "auto", "http") as client:
+            await soon(lambda: _has(client, "stock_propose_cell"))
+
+            async def call():
+                await client.call_tool("sales_propose_cell", CELL)
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(call)
+                await anyio.to_thread.run_sync(lambda: page.reject(page.find()))
+        page.link.socket.close()
+
+
+@pytest.mark.slow
+async def test_a_headless_notebook_takes_proposals_while_a_frontend_is_connected(home):
+    path = home / "headless.ipynb"
+    cells = [new_code_cell(LOAD), new_code_cell(TOOL), new_code_cell("n = 1")]
+    nbformat.write(new_notebook(cells=cells), path)
+    async with connected(home, "auto", "stdio", str(path), "--propose") as client:
+        await soon(lambda: _has(client, "propose_cell"))
+        refused = await client.call_tool("propose_cell", CELL)
+        assert "No person has this notebook open" in text_of(refused)
+        (record,) = list_live_records(home / ".mcp-notebook" / "kernels")
+        words = psutil.Process(record.pid).cmdline()
+        file = next(word for word in words if word.endswith("kernel.json"))
+        console = BlockingKernelClient(connection_file=file)
+        console.load_connection_file()
+        console.start_channels()
+        kernel = LiveKernel(None, console, home)
+
+        def accept():
+            while "1. " not in kernel.ok("%mcp propose").stdout:
+                pass
+            assert kernel.insert("%mcp propose accept 1") == CELL["source"]
+
+        await anyio.to_thread.run_sync(kernel.ok, "pass")
+        result = await propose(client, accept)
+        assert "The user has not run it." in text_of(result)
+        console.stop_channels()
