@@ -6,6 +6,7 @@
     ├── DefinitionError        the author's tool cannot be declared (shown in the notebook)
     │   └── NoSuchTool         the notebook has no tool of the name that its author wrote
     ├── NoSuchQuestion         the author answered a consent question that is not open
+    ├── ProposalError          the author's decision about a proposed cell cannot be carried out
     ├── CallError              a call failed: the client gets a result with isError
     │   ├── ToolError          raised by an author on purpose, with a text for the model
     │   ├── InvalidArguments   the client's arguments do not fit the tool's input schema
@@ -119,6 +120,10 @@ class NoSuchQuestion(McpNotebookError):
             f"Question {number} is not open: it was answered, it timed out, or its call was "
             f"withdrawn. Open questions: {open_ones}."
         )
+
+
+class ProposalError(McpNotebookError):
+    """A person's decision about a proposed cell cannot be carried out; she is told why."""
 
 
 class CallError(McpNotebookError):

@@ -6,8 +6,10 @@ the WebSocket also needs an Origin that Jupyter Server allows, and ends with the
 """
 
 import json
+from collections.abc import Callable
+from functools import partial
 from http import HTTPStatus
-from typing import Any, Literal, TypeAlias, cast
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, cast
 
 from jupyter_core.utils import ensure_async
 from jupyter_server.base.handlers import JupyterHandler
@@ -48,40 +50,93 @@ _NO_PICTURE = "The notebook no longer has this picture, or it is too large for t
 
 
 class _Action(BaseModel):
-    """An action of the user in a panel."""
+    """An action of the user in a panel, which becomes a request to the kernel."""
 
     model_config = ConfigDict(extra="forbid")
+    request: ClassVar[Callable[..., PanelRequest]]
+    """Makes the request from its id and the action's own fields."""
 
     kernel: str
     """The Jupyter id of the notebook's kernel."""
     record: str | None = None
     """The id of the kernel's record, from the state that the page shows."""
 
+    def write(self, number: int) -> PanelRequest:
+        """Return the request, with this id."""
+        own = self.model_dump(exclude={"action", "kernel", "record"})
+        return type(self).request(id=number, **own)
+
 
 class _Stop(_Action):
+    request = partial(messages.StopCall, reason=STOPPED, by=STOPPED_BY)
     action: Literal["stop"]
-    call: int = Field(ge=1)
+    number: int = Field(ge=1, alias="call")
 
 
 class _Answer(_Action):
+    request = messages.AnswerConsent
     action: Literal["answer"]
-    question: int
+    number: int = Field(alias="question")
     decision: messages.ConsentDecision
 
 
 class _Remove(_Action):
+    request = messages.RemoveTool
     action: Literal["remove"]
     tool: str
 
 
 class _Switch(_Action):
+    request = messages.SwitchTool
     action: Literal["switch"]
     tool: str
     on: bool
 
 
-_AnyAction: TypeAlias = _Stop | _Answer | _Remove | _Switch
-_ANY_ACTION: TypeAdapter[_AnyAction] = TypeAdapter(_AnyAction)
+class _Propose(_Action):
+    request = messages.SwitchProposals
+    action: Literal["propose"]
+    on: bool
+
+
+class _Take(_Action):
+    request = messages.TakeProposal
+    action: Literal["take"]
+    number: int = Field(alias="proposal")
+    digest: str
+    run: bool
+    source: str | None = None
+
+
+class _Settle(_Action):
+    request = messages.SettleProposal
+    action: Literal["settle"]
+    number: int = Field(alias="proposal")
+    outcome: Literal["inserted", "ran", "stale", "failed"]
+    cell: str = ""
+    message: str = ""
+    outputs: list[dict[str, Any]] | None = None
+
+
+class _Reject(_Action):
+    request = messages.RejectProposal
+    action: Literal["reject"]
+    number: int = Field(alias="proposal")
+    word: str = ""
+
+
+class _Undo(_Action):
+    request = messages.UndoProposal
+    action: Literal["undo"]
+    number: int = Field(alias="proposal")
+
+
+_AnyAction: TypeAlias = (
+    _Stop | _Answer | _Remove | _Switch | _Propose | _Take | _Settle | _Reject | _Undo
+)
+_ANY_ACTION: TypeAdapter[_AnyAction] = TypeAdapter(
+    Annotated[_AnyAction, Field(discriminator="action")]
+)
 _Outcome: TypeAlias = messages.PanelAnswer | messages.CallStopped
 
 
@@ -96,7 +151,7 @@ class StateHandler(AuthorizedHandler):
 
 
 class ActionHandler(AuthorizedHandler):
-    """``POST api/actions``: stop a call, answer a question, switch a tool on or off."""
+    """``POST api/actions``: stop a call, answer a question, decide about a proposed cell..."""
 
     async def post(self) -> None:
         """Run the action, and answer with the outcome.
@@ -110,9 +165,7 @@ class ActionHandler(AuthorizedHandler):
         links = _find_links(self)
         try:
             async with links.opened():
-                answer, _ = await links.ask(
-                    action.kernel, lambda number: _write(action, number), record=action.record
-                )
+                answer, _ = await links.ask(action.kernel, action.write, record=action.record)
         except LinkError as error:
             return _refuse(self, HTTPStatus.CONFLICT, str(error))
         text, is_error = _read(answer)
@@ -268,20 +321,6 @@ def _refuse(handler: JupyterHandler, status: HTTPStatus, text: str) -> None:
 
 def _find_links(handler: JupyterHandler) -> NotebookLinks:
     return cast("NotebookLinks", handler.settings[LINKS_KEY])
-
-
-def _write(action: _AnyAction, number: int) -> PanelRequest:
-    match action:
-        case _Stop():
-            return messages.StopCall(id=number, number=action.call, reason=STOPPED, by=STOPPED_BY)
-        case _Answer():
-            return messages.AnswerConsent(
-                id=number, number=action.question, decision=action.decision
-            )
-        case _Remove():
-            return messages.RemoveTool(id=number, tool=action.tool)
-        case _Switch():
-            return messages.SwitchTool(id=number, tool=action.tool, on=action.on)
 
 
 def _read(answer: _Outcome) -> tuple[str, bool]:

@@ -52,6 +52,7 @@ from mcp_notebook.kernel.notebook.panel.side_panel_state import (
     SidePanel,
     find_server_address,
 )
+from mcp_notebook.kernel.notebook.proposing import Proposing, ProposingParts
 from mcp_notebook.kernel.notebook.public_address import build_address_card, find_public_address
 from mcp_notebook.kernel.notebook.resource_changes import (
     ResourceChanges,
@@ -144,7 +145,10 @@ class Extension:
             path=settings.home / "run" / make_socket_name(self._id),
         )
         self._endpoint.on_moved = self._notebook_moved
+        self.proposing = self._make_proposing()
         self.panel = self._make_panel()
+        if settings.propose or (previous is not None and previous.proposing.is_on):
+            self.proposing.switch(on=True)
         self._told_orphans: set[str] = set()
         """Tools without a cell that the author knows of."""
         notebook = self._describe_to_magics()
@@ -254,12 +258,29 @@ class Extension:
             id=self._id,
             list_cells=self._list_cells,
             file=self.notebook_file,
+            proposing=self.proposing,
         )
 
     def _list_cells(self) -> list[str]:
         """Return the source of the cells that have run, by their execution count; 0 is empty."""
         history = self.shell.history_manager
         return [] if history is None else list(history.input_hist_raw)
+
+    def _make_proposing(self) -> Proposing:
+        parts = ProposingParts(
+            shell=self.shell,
+            registry=self.registry,
+            invoker=self.invoker,
+            inspection=self._inspection,
+            file=self.notebook_file,
+            is_headless=self._is_headless,
+            get_name=lambda: self._describe_notebook()["name"],
+            get_listed_names=lambda: self._endpoint.listed_names,
+        )
+        proposing = Proposing(parts)
+        proposing.on_switch = self._tools_changed
+        proposing.queue.on_change = self._endpoint.note_change
+        return proposing
 
     def _make_panel(self) -> SidePanel:
         source = PanelSource(
@@ -274,7 +295,8 @@ class Extension:
             server_address=find_server_address(os.environ),
             show=self._endpoint.show_side_panel,
         )
-        panel = SidePanel(source, None if self._is_headless else self._prompts)
+        prompts = None if self._is_headless else self._prompts
+        panel = SidePanel(source, prompts, self.proposing)
         self._endpoint.on_clients = self._endpoint.note_change
         self._endpoint.view = panel
         self._prompts.on_change = self._endpoint.note_change
@@ -330,10 +352,12 @@ class Extension:
             for tool in self.registry.tools
             if (uri := tool.info.uri) is not None and "{" not in uri
         }
+        infos += self.proposing.list_infos(inspects=inspects)
         if inspects:
+            infos.append(self._inspection.make_info())
+        if inspects or self.proposing.is_on:
             names = self._inspection.list_names()
             self._resource_changes.watch(names)
-            infos.append(self._inspection.make_info())
             uris = map(make_variable_uri, names)
             modified |= {uri: self._changed_at[uri] for uri in uris if uri in self._changed_at}
         missing = {name: DroppedTool(SWITCHED_OFF, at, SWITCH_ON) for name, at in off.items()}
@@ -363,7 +387,9 @@ class Extension:
         self._prompts.show_unseen()  # this cell may be of a frontend without side panel
         self._endpoint.note_change()  # a call may wait for the cell
         self.cell_tools.note_deleted(read_request(self.shell).get("deletedCells"))
-        self.cell_tools.begin_run(getattr(info, "cell_id", None))
+        cell = getattr(info, "cell_id", None)
+        self.cell_tools.begin_run(cell)
+        self.proposing.before_cell(cell, str(getattr(info, "raw_cell", "")))
         if self.notebook_file.follow():  # the file was renamed
             self._record.update()
 
@@ -380,10 +406,11 @@ class Extension:
         if run.dropped:
             print_output(describe_undeclared(run.dropped))
         misspelt = suggest_correction(getattr(result, "error_in_exec", None))
-        for sentence in (*run.notes, *notes, *filter(None, [misspelt])):
+        info = getattr(result, "info", None)
+        proposed = self.proposing.after_cell(getattr(info, "cell_id", None))
+        for sentence in (*run.notes, *notes, *filter(None, [misspelt, proposed])):
             print_note(sentence)
         self._endpoint.note_change()
-        info = getattr(result, "info", None)
         self._tell_resource_changes(list_words(str(getattr(info, "raw_cell", ""))))
 
     def _call_ended(self, tool: DeclaredTool) -> None:
@@ -398,7 +425,7 @@ class Extension:
             for tool in self.registry.tools
             if tool.info.kind == "resource" and tool.info.text is None
         ]
-        is_inspected = self._endpoint.is_inspected
+        is_inspected = self._endpoint.is_inspected or self.proposing.is_on
         if resources or is_inspected:
             watched = self._inspection.list_names() if is_inspected else ()
             changes = self._resource_changes

@@ -6,6 +6,7 @@ doubt, a value counts as a secret: an undescribed value beside a secret may be t
 misspelled name, or inside JSON text.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -25,7 +26,29 @@ _MAPPINGS = (dict, Mapping)
 """`dict` nearly always matches, and costs a tenth of the check for `Mapping`."""
 _PLAIN = (str, int, float, type(None))
 
+EVIDENT = (
+    r"(?<=://)[^\s/:@]*:[^\s/@]+(?=@)"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*"
+    r"|\b(?:sk-|ghp_|gho_|github_pat_|glpat-|xox[abeprs]-|hf_|AKIA)[\w-]{12,}"
+    r"|\beyJ[\w-]{8,}\.[\w-]+\.[\w-]+"
+)
+"""A pattern of texts: a password in a URL, a private key, a well-known token."""
+_NAMED_SECRET = re.compile(
+    r"""(?isx)(\w*(?:passw|passphrase|secret|token|credential|api_?key|private_?key)\w*
+    ["']?\]?(?:\s*:\s*\w+)?\s*[=:,(]+\s*[bfru]{0,2})
+    (?:"{3}.*?"{3}|'{3}.*?'{3}|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')"""
+)
+"""In a cell: a text that is given to a name which sounds like a secret."""
+_SECRET = re.compile(rf"(?m)(^\s*%(?:set_)?env\s+\w+[= ]).+$|{EVIDENT}")
+"""In a cell: the value of an environment variable, or what is evidently a secret."""
+
 Schema = Mapping[str, Any]
+
+
+def mask_source(source: str) -> str:
+    """Return a cell's source with `MASK` in place of texts that look like secrets."""
+    source = _NAMED_SECRET.sub(rf'\1"{MASK}"', source)
+    return _SECRET.sub(lambda found: (found[1] or "") + MASK, source)
 
 
 def redact_arguments(schema: Schema, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,9 @@ bridge -> kernel             `Call` (with an id that the bridge chooses, unique 
                              `Complete` (ids from the same numbers as calls), `Clients`, `StopCall`,
                              `KeepCall`, `AskTask`, `AnswerTask`, `UnknownCall`,
                              `CancelTask`, `WatchNotebook`, `SwitchTool`, `RemoveTool`,
-                             `AnswerConsent`, `AskCall` (ids as before), `NotebookMoved`
+                             `AnswerConsent`, `AskCall`, `SwitchProposals`, `TakeProposal`,
+                             `SettleProposal`, `RejectProposal`, `UndoProposal` (ids as before),
+                             `NotebookMoved`
 kernel -> bridge             `Tools` (the whole list, after every change), `Progress` of a call,
                              `Log` of a call, `Ask` and `Withdraw` (a question of a call),
                              `Returned` (exactly one per `Call`, always its last message),
@@ -31,7 +33,8 @@ kernel -> bridge             `Tools` (the whole list, after every change), `Prog
                              (exactly one per `StopCall`), `TaskState` (when a call has become
                              a task, and exactly one per request about a task),
                              `NotebookState` (after `WatchNotebook`), `PanelAnswer` (exactly one
-                             per `SwitchTool`, `RemoveTool` and `AnswerConsent`),
+                             per `SwitchTool`, `RemoveTool`, `AnswerConsent`, and request
+                             about proposals),
                              `CallDetails` (exactly one per `AskCall`), `ShowPanel`, `Goodbye`
                              (the kernel ends the conversation deliberately and says why)
 ===========================  ===================================================================
@@ -76,6 +79,12 @@ did not ask for any. A watcher can switch a tool off for all bridges and on agai
 questions of any bridge, and ask for a call's arguments and result; it stops calls with `StopCall`.
 `ShowPanel` asks it to open the side panel. While a side panel is open, questions are not shown in
 the notebook's outputs.
+
+*Proposals.* While its author allows it, a kernel has a tool by which clients propose cells; it and
+the resources that go with it have ``proposes`` set. A watcher's page inserts a cell that a person
+accepts: it claims it with `TakeProposal`, which succeeds for one page; then it inserts exactly the
+source that it showed, or the one that it sent, reports that with `SettleProposal`, and once more
+when the cell has run. The kernel itself never inserts or runs anything.
 
 *Tasks.* A call can become a task: at once if the `Call` has a ``task_owner``, or later by a
 `KeepCall`. The kernel confirms it with a `TaskState`. From then on, the task holds the result, the

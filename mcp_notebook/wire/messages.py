@@ -103,6 +103,8 @@ class ToolInfo(Message, frozen=True):
     """Arguments of example calls, which the description also has as text."""
     items: list[ListedItem] = field(default_factory=list)
     """The resources of a template that clients list."""
+    proposes: bool = False
+    """It is of the extension itself, and only for clients that may propose cells."""
 
 
 class NotebookMoved(Message, frozen=True, tag="notebook_moved"):
@@ -618,6 +620,70 @@ class AnswerConsent(Message, frozen=True, tag="answer_consent"):
     decision: ConsentDecision
 
 
+class SwitchProposals(Message, frozen=True, tag="switch_proposals"):
+    """Lets clients propose cells, or no longer."""
+
+    id: int
+    on: bool
+
+
+class TakeProposal(Message, frozen=True, tag="take_proposal"):
+    """Claims an open proposal for one page, which inserts its cell and reports a `SettleProposal`.
+
+    The proposal is open again if the page does not report anything for half a minute.
+    """
+
+    id: int
+    number: int
+    digest: str
+    """`OpenProposal.digest` of what the person saw."""
+    run: bool
+    """Whether the page will run the cell."""
+    source: str | None = None
+    """The cell's source as the person has edited it."""
+
+
+class SettleProposal(Message, frozen=True, tag="settle_proposal"):
+    """Reports what became of a taken proposal."""
+
+    id: int
+    number: int
+    outcome: Literal["inserted", "ran", "stale", "failed"]
+    """The cell is inserted; it was run, after that; its place has changed, so that it was not
+    inserted, and the person is asked again; the page could not insert it, likewise."""
+    cell: str = ""
+    """The id of the inserted cell."""
+    message: str = ""
+    """What has changed or failed, as a sentence."""
+    outputs: list[dict[str, Any]] | None = None
+    """The outputs of the cell that ran, in nbformat's form."""
+
+
+class RejectProposal(Message, frozen=True, tag="reject_proposal"):
+    """Rejects an open proposal."""
+
+    id: int
+    number: int
+    word: str = ""
+    """The person's reason, for the client."""
+
+
+class UndoProposal(Message, frozen=True, tag="undo_proposal"):
+    """Takes back the tool and the variables that an accepted cell has defined.
+
+    The page then removes the cell, or puts the replaced source back.
+    """
+
+    id: int
+    number: int
+
+
+AboutProposals: TypeAlias = (
+    SwitchProposals | TakeProposal | SettleProposal | RejectProposal | UndoProposal
+)
+"""The requests about cells that clients propose."""
+
+
 class AskCall(Message, frozen=True, tag="ask_call"):
     """Requests the details of a call."""
 
@@ -705,6 +771,54 @@ class OpenQuestion(Message, frozen=True):
     """See `AskConsent.session`."""
 
 
+class OpenProposal(Message, frozen=True):
+    """A cell that a client proposes, and that nobody has decided about."""
+
+    number: int
+    client: str
+    """Name and version, as reported by the program."""
+    reason: str
+    kind: Literal["code", "markdown", "tool"]
+    source: str
+    """Exactly what would be inserted."""
+    digest: str
+    """SHA-256 of the source in UTF-8, in hex."""
+    asked: float
+    ends: float
+    """When the kernel stops waiting; 0 if it waits for as long as it lives: the call is a task."""
+    after: str | None = None
+    """The id of the cell below which it would stand; None: at the end of the notebook."""
+    replaces: str | None = None
+    """The id of the cell whose place it would take."""
+    tool: str = ""
+    """The tool that it replaces."""
+    base: str | None = None
+    """The source of the replaced cell, as the kernel ran it."""
+    warnings: list[str] = field(default_factory=list)
+    """What a person may miss in the source, or what has changed since; a sentence each."""
+    state: Literal["open", "taken"] = "open"
+    """"taken": a page is about to insert it."""
+
+
+class AcceptedProposal(Message, frozen=True):
+    """A proposal whose cell was inserted."""
+
+    number: int
+    cell: str
+    """The cell's id; "" if no page told it."""
+    client: str
+    digest: str
+    """As in `OpenProposal`: of what was proposed."""
+    tool: str = ""
+    """The tool that its run has declared."""
+    replaced: str | None = None
+    """The source that it has replaced."""
+    names: list[str] = field(default_factory=list)
+    """The variables that its run has defined, and that still have these values."""
+    ran: bool = False
+    """Whether it was run as it was accepted."""
+
+
 class EndedCall(Message, frozen=True):
     """A call that was answered."""
 
@@ -749,6 +863,12 @@ class NotebookState(Message, frozen=True, tag="notebook_state"):
     """The most recent calls, newest first."""
     number_of_calls: int | None = None
     """Calls that ended since the extension was loaded."""
+    proposes: bool | None = None
+    """Whether clients may propose cells."""
+    proposals: list[OpenProposal] | None = None
+    """Oldest first."""
+    accepted: list[AcceptedProposal] | None = None
+    """The most recent ones, newest first."""
 
 
 class CallDetails(Message, frozen=True, tag="call_details"):
@@ -774,7 +894,7 @@ class CallDetails(Message, frozen=True, tag="call_details"):
 
 
 class PanelAnswer(Message, frozen=True, tag="panel_answer"):
-    """The outcome of a `SwitchTool`, `RemoveTool` or `AnswerConsent`."""
+    """The outcome of a `SwitchTool`, `RemoveTool`, `AnswerConsent` or one of `AboutProposals`."""
 
     id: int
     message: str
@@ -787,7 +907,9 @@ class ShowPanel(Message, frozen=True, tag="show_panel"):
     """Asks the pages that show the notebook to open their side panels."""
 
 
-AboutPanel: TypeAlias = WatchNotebook | SwitchTool | RemoveTool | AnswerConsent | AskCall
+PanelAction: TypeAlias = SwitchTool | RemoveTool | AnswerConsent | AboutProposals
+"""Actions of a person in a side panel; the kernel answers each with one `PanelAnswer`."""
+AboutPanel: TypeAlias = WatchNotebook | AskCall | PanelAction
 """Requests of side panels."""
 
 

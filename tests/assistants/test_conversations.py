@@ -11,6 +11,7 @@ import pytest
 from assistants import ASSISTANTS
 from conversation import LATE, MORE_TOOLS, conversation
 from live import TIMEOUT, until
+from notebook_page import Page
 from npm_packages import LIMIT
 from seen import ROWS, SEEN
 from stand_in import PATIENCE
@@ -170,6 +171,21 @@ def test_a_name_that_a_second_notebook_gets_while_the_assistant_talks_is_told_ap
         else:
             told = talk.call("call_notebook_tool", name=name, arguments={})
         assert f"{number} dry days" in told.text
+
+
+def test_a_cell_that_it_proposes_is_run_by_a_person(talk):
+    talk.kernel.ok("%mcp propose on")
+    page = Page(talk.kernel)
+    cell = {"source": "print(6 * 7, 'dry weeks')", "reason": "To count them."}
+    if SEEN[talk.name]["new_tools"] == "yes":
+        talk.wait_for_tool("propose_cell")
+        talk.start_call("propose_cell", **cell)
+    else:
+        talk.start_call("call_notebook_tool", name="propose_cell", arguments=cell)
+    page.accept(page.find())
+    assert "42 dry weeks" in talk.model.wait_for_result().text
+    page.link.socket.close()
+    talk.kernel.ok("%mcp propose off")
 
 
 def test_every_name_that_was_offered_to_the_model_is_one_that_its_api_takes(talk):

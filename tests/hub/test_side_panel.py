@@ -7,10 +7,10 @@ import anyio
 import anyio.to_thread
 import httpx2
 import pytest
-from clients import over_http
+from clients import over_http, text_of
 from hubs import jupyter_hub
 from jupyter_servers import close_websocket
-from live import TIMEOUT
+from live import TIMEOUT, soon
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import websocket_connect
 
@@ -176,3 +176,45 @@ def test_the_panel_in_a_browser_has_the_lines_for_the_users_own_computer(hub, ke
         link = panel.get_by_role("link", name="Make a token on the page of the JupyterHub.")
         expect(link).to_have_attribute("href", "/hub/token")
         page.screenshot(path=SCREENSHOTS / "side_panel_hub.png")
+
+
+async def test_no_other_user_answers_a_proposal(hub, token, kernel, ada):
+    on = {"kernel": kernel, "action": "propose", "on": True}
+    with log_in(hub, "bob") as bob:
+        assert act(bob, "ada", **on).status_code in (302, 401, 403)
+        assert act(ada, "ada", **on).status_code == 200
+        socket = await connect(hub, ada)
+
+        async def find_proposal():
+            while True:
+                changes = json.loads(await socket.read_message()).get("changes") or {}
+                for proposal in changes.get("proposals", ()):
+                    return proposal
+
+        results = []
+
+        async def propose(client):
+            cell = {"source": "n = 1", "reason": "To have n."}
+            results.append(await client.call_tool("propose_cell", cell))
+
+        url = f"{hub.url}user/ada/mcp-notebook"
+        async with over_http(url, "legacy", token=token) as client:
+            await soon(lambda: _can_propose(client))
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(propose, client)
+                with anyio.fail_after(TIMEOUT):
+                    proposal = await find_proposal()
+                number = proposal["number"]
+                reject = {"kernel": kernel, "action": "reject", "proposal": number, "word": "no"}
+                take = {"kernel": kernel, "action": "take", "proposal": number, "run": True}
+                take["digest"] = proposal["digest"]
+                for action in (take, reject):
+                    answer = await anyio.to_thread.run_sync(lambda it=action: act(bob, "ada", **it))
+                    assert answer.status_code in (302, 401, 403)
+                await anyio.to_thread.run_sync(lambda: act(ada, "ada", **reject))
+        assert "She said: no" in text_of(results[0])
+        await close_websocket(socket)
+
+
+async def _can_propose(client):
+    return "propose_cell" in {tool.name for tool in (await client.list_tools()).tools}

@@ -11,7 +11,7 @@ from clients import Changes as ListChanges
 from clients import over_http, text_of
 from file_events import appears
 from jupyter_servers import HEADERS, TOKEN, close_websocket, jupyter_server, login
-from live import TIMEOUT
+from live import TIMEOUT, soon
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import websocket_connect
 
@@ -442,8 +442,107 @@ async def test_what_cannot_be_done_is_a_conflict_that_says_why(kernel, page):
     assert "%load_ext mcp_notebook" in answer.json()["message"]
     answer = await act(page, kernel, action="switch", tool="100%", on=True)
     assert answer.status_code == 409
-    assert answer.json()["message"] == "The tool '100%' no longer exists."
+    assert answer.json()["message"].startswith("This notebook declares nothing called '100%';")
     # Numbers begin again with each start of a kernel: what a page showed of the last one is over.
     answer = await act(page, kernel, action="stop", call=1, record="of the start before")
     assert answer.status_code == 409
     assert "was restarted in the meantime" in answer.json()["message"]
+
+
+# -- cells that clients propose --------------------------------------------------------------------
+
+CELL = {"source": "n = 6 * 7\nprint(n)", "reason": "To have n."}
+OUTPUTS = [{"output_type": "stream", "name": "stdout", "text": ["42\n"]}]
+
+
+@pytest.fixture(scope="module")
+def proposing(server):
+    """The id of a kernel whose notebook clients propose cells for."""
+    return server.start_kernel("%load_ext mcp_notebook", path="proposed.ipynb")
+
+
+@asynccontextmanager
+async def proposed(server, proposing, page, changes, **arguments):
+    """Propose a cell over ``/mcp``; yield the open proposal and what the client gets later."""
+    answer = await act(page, proposing, action="propose", on=True)
+    assert answer.status_code == 200
+    results = []
+    async with over_http(f"{server.url}mcp", "auto", token=TOKEN) as client:
+        await soon(lambda: has_tool(client))
+
+        async def call():
+            results.append(await client.call_tool("propose_cell", CELL | arguments))
+
+        def find(notebooks):
+            return (notebooks.get(proposing, {}).get("proposals") or (None,))[0]
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(call)
+            yield await changes.until(find), results
+
+
+async def has_tool(client):
+    return "propose_cell" in {tool.name for tool in (await client.list_tools()).tools}
+
+
+async def test_a_page_accepts_and_runs_a_cell(server, proposing, page):
+    async with watch(server) as changes:
+        async with proposed(server, proposing, page, changes) as (proposal, results):
+            assert proposal["source"] == CELL["source"]
+            assert "after" not in proposal
+            number = proposal["number"]
+            take = {"action": "take", "proposal": number, "digest": proposal["digest"], "run": True}
+            assert (await act(page, proposing, **take)).status_code == 200
+            again = await act(page, proposing, **take)
+            assert again.status_code == 409
+            assert "Another page" in again.json()["message"]
+            settle = {"action": "settle", "proposal": number, "cell": "c1"}
+            await act(page, proposing, outcome="inserted", **settle)
+            await act(page, proposing, outcome="ran", outputs=OUTPUTS, **settle)
+        assert text_of(results[0]).endswith("The user ran it.\n42")
+        accepted = await changes.until(lambda notebooks: notebooks[proposing].get("accepted"))
+        assert accepted[0]["cell"] == "c1"
+        undone = await act(page, proposing, action="undo", proposal=number)
+        assert undone.json()["message"] == "It had defined nothing that is still there."
+
+
+async def test_a_page_rejects_a_cell_with_a_word(server, proposing, page):
+    async with watch(server) as changes:
+        async with proposed(server, proposing, page, changes) as (proposal, results):
+            reject = {"action": "reject", "proposal": proposal["number"], "word": "<b>no</b>"}
+            assert (await act(page, proposing, **reject)).status_code == 200
+        assert text_of(results[0]).endswith("She said: <b>no</b>")
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        {"action": "take", "proposal": 1, "digest": "0", "run": "often"},
+        {"action": "take", "proposal": 1, "run": True},
+        {"action": "settle", "proposal": 1, "outcome": "executed"},
+        {"action": "reject", "proposal": 1, "why": "no"},
+        {"action": "propose"},
+    ],
+)
+async def test_what_is_no_action_is_refused(proposing, page, action):
+    assert (await act(page, proposing, **action)).status_code == 400
+
+
+async def test_no_page_of_another_origin_presses_a_button(server, proposing, page):
+    body = {"kernel": proposing, "action": "propose", "on": True}
+    token = page.headers.pop("X-XSRFToken")
+    for headers in ({}, {"Origin": "https://evil.example"}, {"X-XSRFToken": "guessed"}):
+        assert page.post(f"{API}/actions", json=body, headers=headers).status_code in (403, 404)
+    other = {"Origin": "https://evil.example", "Cookie": "", "X-XSRFToken": token}
+    assert page.post(f"{API}/actions", json=body, headers=other).status_code in (403, 404)
+
+
+async def test_a_restart_answers_the_client(server, proposing, page):
+    async with watch(server) as changes:
+        async with proposed(server, proposing, page, changes) as (proposal, results):
+            server.http.post(f"api/kernels/{proposing}/restart").raise_for_status()
+        assert results[0].is_error
+        assert "restarted" in text_of(results[0])
+        take = {"proposal": proposal["number"], "digest": proposal["digest"], "run": True}
+        answer = await act(page, proposing, action="take", **take)
+        assert answer.status_code == 409

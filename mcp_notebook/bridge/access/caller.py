@@ -15,6 +15,8 @@ from mcp_notebook.settings.settings import ErrorDetail, Settings
 
 SCOPE_KEY = "mcp_notebook.caller"
 """Key of the `Caller` in the ASGI scope of an HTTP request."""
+PROPOSE = "propose_cell"
+"""The name of the kernels' own tool by which clients propose cells."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,12 +40,17 @@ class Permissions:
     """Permissions that must also allow the tool."""
     one_of: tuple["Permissions", ...] = ()
     """Permissions, at least one of which must allow the tool; empty: no condition."""
+    names_proposals: bool = False
+    """Whether cells may be proposed only if `tools` has `PROPOSE` itself, although all tools are
+    allowed: for users of an OAuth issuer."""
 
     @classmethod
     def allow_any(cls, permissions: Sequence["Permissions"]) -> "Permissions":
         """Return permissions that allow a tool if any of these does."""
-        if EVERYTHING in permissions:
-            return EVERYTHING
+        if any(each.is_everything for each in permissions):
+            return replace(
+                EVERYTHING, names_proposals=not any(each.may_propose for each in permissions)
+            )
         return permissions[0] if len(permissions) == 1 else cls(one_of=tuple(permissions))
 
     @classmethod
@@ -54,20 +61,33 @@ class Permissions:
 
     @cached_property
     def is_everything(self) -> bool:
-        """Whether all tools are allowed."""
-        return self == EVERYTHING
+        """Whether all tools of authors are allowed."""
+        return replace(self, names_proposals=False) == EVERYTHING
+
+    @cached_property
+    def may_propose(self) -> bool:
+        """Whether cells may be proposed: no pattern and no tag allows it, only its own name."""
+        is_open = not (self.tools or self.tags or self.one_of or self.names_proposals)
+        return (
+            (is_open or PROPOSE in self.tools or any(each.may_propose for each in self.one_of))
+            and not self.read_only
+            and not _match((PROPOSE,), self.hidden)
+            and (self.within is None or self.within.may_propose)
+        )
 
     def limit_to(self, others: "Permissions") -> "Permissions":
         """Return permissions that allow a tool if both do."""
         if others.is_everything:
             return self
         if self.is_everything:
-            return others
+            return replace(others, names_proposals=self.names_proposals)
         within = others if self.within is None else self.within.limit_to(others)
         return replace(self, within=within)
 
     def allow(self, entry: CatalogEntry) -> bool:
         """Return whether a tool may be called."""
+        if entry.tool.proposes:
+            return self.may_propose
         return (
             self.allow_name(entry.tool.name, entry.full_name)
             and (not self.tags or not self.tags.isdisjoint(_read_tags(entry)))

@@ -66,9 +66,10 @@ class PermittedTools:
             caller: The caller.
             kind: Return prompts or resources instead.
         """
-        if caller.permissions.is_everything:
+        permissions = caller.permissions
+        if permissions.is_everything and permissions.may_propose:
             return self._catalog.entries(kind)
-        return self._list(caller.permissions, kind).allowed
+        return self._list(permissions, kind).allowed
 
     def find(self, caller: Caller, name: str, kind: messages.Kind = "tool") -> CatalogEntry:
         """Return the tool that a caller means by this name.
@@ -85,7 +86,7 @@ class PermittedTools:
             UnknownTool: The caller may not call any tool of this name.
         """
         permissions = caller.permissions
-        if permissions.is_everything:
+        if permissions.is_everything and permissions.may_propose:
             return self._catalog.find(name, kind)
         tools = self._list(permissions, kind)
         try:

@@ -29,13 +29,7 @@ COMPLETE_LIMIT = 3.0
 """Seconds that a kernel has to complete an argument: the user is typing."""
 
 _OfResources: TypeAlias = messages.ListResources | messages.ReadResource
-PanelRequest: TypeAlias = (
-    messages.SwitchTool
-    | messages.RemoveTool
-    | messages.AnswerConsent
-    | messages.AskCall
-    | messages.StopCall
-)
+PanelRequest: TypeAlias = messages.PanelAction | messages.AskCall | messages.StopCall
 """A request of a side panel's user; a bridge sends none."""
 _Request: TypeAlias = (
     _OfResources | messages.AskConsent | messages.TaskRequest | messages.Complete | PanelRequest

@@ -21,6 +21,19 @@ ABOUT = (
     "its variables as they are now. A call may wait while the user runs a cell. Tools come and go "
     "with the notebooks; list them again if one is missing."
 )
+PROPOSALS = (
+    "With `propose_cell`, you propose cells to the person at the notebook, who decides about each. "
+    "First read the sources of the cells and the variables, which are resources. Propose small "
+    "cells, with the reason. A cell with a tool (kind `tool`) looks like this:\n\n"
+    "%%mcp_tool\n"
+    "def rain(city: str) -> float:\n"
+    '    """Rain of a city in a year, in mm.\n\n'
+    "    Args:\n"
+    "        city: A name in `weather.city`.\n"
+    '    """\n'
+    "    return weather[weather.city == city].rain.sum()"
+)
+"""Added to `ABOUT` for callers that may propose cells, while one notebook lets them."""
 NO_TOOLS = (
     "No notebook offers a tool at the moment. The user can open a Jupyter notebook, run "
     "`%load_ext mcp_notebook`, and put `%%mcp_tool` as the first line of a cell with a function."

@@ -35,7 +35,7 @@ from mcp_notebook.bridge.server.calls.tool_calls import ToolCalls
 from mcp_notebook.bridge.server.completion import Completion
 from mcp_notebook.bridge.server.consent.ask_consent import Consent
 from mcp_notebook.bridge.server.consent.policy import ASK_FOR_CONFIRM, ConsentPolicy
-from mcp_notebook.bridge.server.declaration import ABOUT, NO_TOOLS
+from mcp_notebook.bridge.server.declaration import ABOUT, NO_TOOLS, PROPOSALS
 from mcp_notebook.bridge.server.forms.accommodations import ResultAdapter
 from mcp_notebook.bridge.server.listing.change_notices import ChangeNotices
 from mcp_notebook.bridge.server.listing.notification_streams import OpenStreams
@@ -250,7 +250,10 @@ class NotebookServer:
     async def write_instructions(self, caller: Caller) -> str:
         """Return the instructions for a caller's model: the purpose of the server."""
         are_known = await self._settled()
-        has_any = self.tools.list_entries(caller) or self.tools.list_entries(caller, "notebook")
+        tools = self.tools.list_entries(caller)
+        has_any = tools or self.tools.list_entries(caller, "notebook")
+        if any(entry.tool.proposes for entry in tools):
+            return f"{self._about} {PROPOSALS}"
         return self._about if has_any or not are_known else f"{self._about} {NO_TOOLS}"
 
     def find_input_schema(self, name: str, caller: Caller) -> dict[str, Any] | None:

@@ -74,6 +74,7 @@ _FromBridge: TypeAlias = (
 )
 _FROM_BRIDGES = get_args(_FromBridge)
 """The messages that bridges send after the welcome."""
+_ABOUT_PANEL, _PANEL_ACTIONS = get_args(messages.AboutPanel), get_args(messages.PanelAction)
 
 
 class NotebookPrompts(Protocol):
@@ -296,15 +297,6 @@ class Conversation:
             case messages.StopCall():
                 self._stops.stop(message)
             case (
-                messages.WatchNotebook()
-                | messages.SwitchTool()
-                | messages.RemoveTool()
-                | messages.AnswerConsent()
-                | messages.AskCall()
-            ):
-                if self._watchers is not None:
-                    self._watchers.take(message, self.send, lambda: self._is_behind)
-            case (
                 messages.ListResources()
                 | messages.ReadResource()
                 | messages.Complete()
@@ -313,6 +305,8 @@ class Conversation:
                 self._read(message)
             case messages.AskTask() | messages.AnswerTask() | messages.CancelTask():
                 self._tasks.answer_request(message)
+            case _ if self._watchers is not None and isinstance(message, _ABOUT_PANEL):
+                self._watchers.take(message, self.send, lambda: self._is_behind)
 
     def _read(
         self,
@@ -478,10 +472,10 @@ def _make_failure_answer(message: _FromBridge, text: str) -> messages.AnyMessage
             answer = messages.CallStopped(id=message.id)
         case messages.AskTask() | messages.AnswerTask() | messages.CancelTask():
             answer = messages.TaskState(id=message.id)
-        case messages.SwitchTool() | messages.RemoveTool() | messages.AnswerConsent():
-            answer = messages.PanelAnswer(id=message.id, message=text, is_error=True)
         case messages.AskCall():
             answer = messages.CallDetails(id=message.id, is_known=False)
+        case _ if isinstance(message, _PANEL_ACTIONS):
+            answer = messages.PanelAnswer(id=message.id, message=text, is_error=True)
     return answer
 
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 from msgspec import Struct, structs
 
-from mcp_notebook.errors import LinkError, NoSuchQuestion
+from mcp_notebook.errors import LinkError, McpNotebookError
 from mcp_notebook.kernel.calls.call_log import CallLog
 from mcp_notebook.kernel.safe.interrupter import Shield
 from mcp_notebook.kernel.tools.context import Update
@@ -53,25 +53,11 @@ class NotebookView(Protocol):
     ) -> tuple[messages.CallDetails, Sequence[bytes]]:
         """Return a call's details and pictures. May take long; called on any thread."""
 
-    def answer_question(self, number: int, decision: messages.ConsentDecision) -> str:
-        """Answer an open question, and return a sentence about it.
+    def act(self, request: messages.PanelAction) -> str:
+        """Do what a person wants, and return a sentence about it.
 
         Raises:
-            NoSuchQuestion: It is not open.
-        """
-
-    def switch_tool(self, name: str, *, on: bool) -> str | None:
-        """Hide a tool from clients or show it again.
-
-        Returns:
-            A sentence about the outcome; None if there is no such tool.
-        """
-
-    def remove_tool(self, name: str) -> str | None:
-        """Remove a tool.
-
-        Returns:
-            A sentence about the outcome; None if there is no such tool.
+            McpNotebookError: It cannot be done now.
         """
 
     def set_watched(self, *, is_watched: bool) -> None:
@@ -179,21 +165,15 @@ class Watchers:
         match message:
             case messages.WatchNotebook():
                 self.add(send, is_behind)
-            case messages.SwitchTool():
-                text = self._view.switch_tool(message.tool, on=message.on)
-                _answer(send, message.id, text, f"The tool {message.tool!r} no longer exists.")
-            case messages.RemoveTool():
-                text = self._view.remove_tool(message.tool)
-                _answer(send, message.id, text, f"There is no tool {message.tool!r} any more.")
-            case messages.AnswerConsent():
-                try:
-                    text = self._view.answer_question(message.number, message.decision)
-                except NoSuchQuestion as error:
-                    _answer(send, message.id, None, str(error))
-                else:
-                    _answer(send, message.id, text)
             case messages.AskCall():
                 self._describe_call(message, send)
+            case _:
+                try:
+                    text, is_error = self._view.act(message), False
+                except McpNotebookError as error:
+                    text, is_error = str(error), True
+                answer = messages.PanelAnswer(id=message.id, message=text, is_error=is_error)
+                send(answer, ())
 
     def _send_to_all(self, message: messages.ShowPanel) -> None:
         for send in tuple(self._watchers):
@@ -251,10 +231,3 @@ def _count_apart(tools: Sequence[messages.SeenTool] | None) -> dict[str, Any]:
         "tools": tools and [structs.replace(tool, calls=0, errors=0) for tool in tools],
         "counts": {tool.name: (tool.calls, tool.errors) for tool in tools or ()},
     }
-
-
-def _answer(send: Send, request: int, text: str | None, failure: str = "") -> None:
-    answer = messages.PanelAnswer(
-        id=request, message=failure if text is None else text, is_error=text is None
-    )
-    send(answer, ())

@@ -3,7 +3,7 @@
 Face: `McpMagics` and `suggest_correction` (`magics`), `Notebook` (`mcp_verbs`), `MagicCompleter`
 (`completion`), `CellTools` (`cell_tools`), `ConsentPrompts` (`consent_prompts`),
 `declare_decorated` (`declarations`), `NotebookFile` (`notebook_file`),
-`ResourceChanges` (`resource_changes`), `Inspection` (`inspection`),
+`ResourceChanges` (`resource_changes`), `Inspection` (`inspection`), `Proposing` (`proposing`),
 `SidePanel` (`side_panel_state`), `CallNames` (`cells`), `describe_orphans` (`tool_problems`),
 `public_address` and `EXTENSION` (`loaded_extension`) for the extension; `read_line` (`magic_line`)
 and `parse_cell` (`reassigned_names`) for the checks; for authors, who import them from
@@ -15,8 +15,9 @@ it to a function, `declarations` builds the tools, `cell_tools` registers them a
 `cards` shows them when the cell has ended. `mcp_verbs` has one function for each verb of ``%mcp``;
 `background_bridge` starts and stops the process behind ``%mcp serve``. `option_help` is the help of
 ``%%mcp_tool?`` and ``mcp_tool?``. `consent_prompts` asks whether a call may run; ``%mcp allow`` and
-``%mcp deny`` answer. `panel` is the room of the side panel, ``%mcp panel`` and ``%mcp status``,
-and `call_table` the table of ``%mcp log``. `tool_problems`
+``%mcp deny`` answer. `proposing` lets clients propose cells, which wait in `proposals`. `panel` is
+the room of the side panel, ``%mcp panel`` and ``%mcp status``, and `call_table` the table of
+``%mcp log``. `tool_problems`
 lists what is wrong with the tools. `live_display` is an output that any thread can update,
 `output_html` the HTML that outputs share. `call_cells` writes a call as a cell, or as one line.
 `public_address` is the notebook's address on Binder and JupyterHub.

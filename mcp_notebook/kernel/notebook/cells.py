@@ -168,7 +168,7 @@ def make_cell_function(
                 "move it to an ordinary cell above, and run that first."
             )
     first = module.body[0] if module.body else None
-    doc = _find_comment(body)
+    doc = find_comment(body)
     is_value = kind == "resource" and len(module.body) == 1
     if first is not None and _is_string(first) and not is_value:
         doc = ast.literal_eval(first.value)
@@ -244,7 +244,7 @@ def _is_string(statement: ast.stmt) -> TypeGuard[ast.Expr]:
     )
 
 
-def _find_comment(body: str) -> str | None:
+def find_comment(body: str) -> str | None:
     """Return the text of the comment at the beginning of a cell, if it has one."""
     lines = []
     for line in body.strip().splitlines():

@@ -21,7 +21,7 @@ from mcp_notebook.kernel.safe.foreign_code import deadline, guard
 from mcp_notebook.kernel.safe.libraries import find_imported, get_module_name, get_mro
 from mcp_notebook.kernel.safe.text import clean_text, describe_error, find_member
 from mcp_notebook.kernel.safe.to_json import to_bounded_json
-from mcp_notebook.text.redaction import MASK
+from mcp_notebook.text.redaction import EVIDENT, MASK
 from mcp_notebook.text.wording import count, format_size
 
 SECONDS = 4.5
@@ -57,12 +57,9 @@ _WORD = (
 _SECRET_NAME = re.compile(_WORD, re.IGNORECASE)
 _SECRET_TEXT = re.compile(
     rf"(?i:({_WORD}\w*['\"]?\s*[=:]\s*))(?:'[^']*'|\"[^\"]*\"|[^\s,;)}}\]]+)"
-    r"|(?<=://)[^\s/:@]*:[^\s/@]+(?=@)"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*"
-    r"|\b(?:sk-|ghp_|gho_|github_pat_|glpat-|xox[abeprs]-|hf_|AKIA)[\w-]{12,}"
-    r"|\beyJ[\w-]{8,}\.[\w-]+\.[\w-]+"
+    rf"|{EVIDENT}"
 )
-"""In a text: a value after such a name, a password in a URL, a private key, a well-known token."""
+"""In a text: a value after such a name, or what is evidently a secret."""
 _CAPITAL = re.compile(r"(?<=[a-z\d])(?=[A-Z])")
 _OF_ANY_COLUMN = ("name", "type", "missing")
 """What is said of a column of secrets."""

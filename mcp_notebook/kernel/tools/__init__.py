@@ -10,6 +10,7 @@ Face, for `kernel.calls`, `kernel.notebook`, `kernel.link` and `kernel.extension
 - `attribute_tools`: tools that are methods or attributes of an object
 - `tool_registry`: `ToolRegistry`
 - `options`: `ToolOptions`, `ToolKeywords`; `option_table`: the same for pages and help
+- `tool_words`: whether a model is told enough of a tool
 - `metadata`: what clients get besides schemas; `icons`: `Icon`
 - `resource_templates`: the URIs of resources
 - `skills`: skills, which are resources with fixed texts

@@ -4,6 +4,7 @@ Read once, before the bridge's event loop serves anything.
 """
 
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -55,7 +56,8 @@ class ScopeGrant(BaseModel):
 
     def to_permissions(self) -> Permissions:
         """Return the grant as permissions."""
-        return Permissions(tools=self.tools, tags=self.tags, read_only=self.read_only)
+        permissions = Permissions(tools=self.tools, tags=self.tags, read_only=self.read_only)
+        return replace(permissions, names_proposals=permissions.is_everything)
 
 
 class OAuthConfiguration(BaseModel):

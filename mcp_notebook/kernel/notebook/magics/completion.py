@@ -87,7 +87,7 @@ def _name_kind(word: str) -> str:
     return "magic" if word in VERBS else "function"
 
 
-def complete_mcp(notebook: Notebook, line: str) -> list[str]:  # noqa: PLR0911 - one a verb
+def complete_mcp(notebook: Notebook, line: str) -> list[str]:  # noqa: C901, PLR0911 - one a verb
     """Return words for a ``%mcp`` line: a verb, then tools, then a tool's arguments."""
     words = line.split()
     complete, word = (words, "") if line[-1:].isspace() else (words[:-1], words[-1])
@@ -109,6 +109,10 @@ def complete_mcp(notebook: Notebook, line: str) -> list[str]:  # noqa: PLR0911 -
             return ["session"]
         case ["serve"]:
             return ["--stop"]
+        case ["propose"]:
+            return ["on", "off", "accept", "reject"]
+        case ["propose", "accept" | "reject"]:
+            return [str(proposal.number) for proposal in notebook.proposing.queue.undecided]
     return []
 
 

@@ -40,6 +40,7 @@ from mcp_notebook.kernel.notebook.magics.option_help import format_entry
 from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
 from mcp_notebook.kernel.notebook.panel.side_panel_state import SidePanel
 from mcp_notebook.kernel.notebook.panel.status_card import NO_TOOLS, StatusFacts, build_status
+from mcp_notebook.kernel.notebook.proposing import Proposing
 from mcp_notebook.kernel.notebook.public_address import (
     build_address_card,
     describe_access,
@@ -92,6 +93,8 @@ class Notebook(Struct, frozen=True, kw_only=True):
     """Returns the source of the cells that have run, by their execution count."""
     file: NotebookFile
     """Has the cells of the notebook."""
+    proposing: Proposing
+    """The cells that clients propose."""
 
 
 class Verb(Struct, frozen=True, kw_only=True):
@@ -305,6 +308,32 @@ def _decide(notebook: Notebook, number: str, decision: Literal["once", "session"
     print_output(notebook.prompts.decide(int(number), decision))
 
 
+def _propose(notebook: Notebook, arguments: str) -> None:
+    proposing = notebook.proposing
+    word, _, rest = arguments.partition(" ")
+    number, _, reason = rest.strip().partition(" ")
+    is_decision = word in ("accept", "reject")
+    if word in ("on", "off") and not rest:
+        print_output(proposing.switch(on=word == "on"))
+    elif not word:
+        print_output(proposing.describe())
+    elif not is_decision or (word == "accept" and reason):
+        raise UsageError(
+            f"`%mcp propose` takes `on`, `off`, `accept N` or `reject N [WORD ...]`, not "
+            f"`{arguments}`."
+        )
+    elif not (number.isdecimal() and len(number) <= _MAX_DIGITS):
+        open_ones = ", ".join(str(each.number) for each in proposing.queue.undecided) or "none"
+        raise UsageError(f"Which proposal? Write its number. Open proposals: {open_ones}.")
+    elif word == "reject":
+        print_output(proposing.queue.reject(int(number), reason.strip()))
+    else:
+        proposal = proposing.queue.accept_by_hand(int(number))
+        notebook.insert_cell(proposal.source)
+        kind = " It is Markdown: change the cell's type." * (proposal.draft.kind == "markdown")
+        print_output(f"The cell is below, and has not run.{kind}")
+
+
 def _stop_calls(notebook: Notebook, number: str) -> None:
     calls = [call for call in notebook.invoker.calls if number in ("", str(call.number))]
     if number and not calls:
@@ -388,6 +417,12 @@ VERBS: Mapping[str, Verb] = {
         help="approve or refuse the call in question N; session: also approve later calls",
     ),
     "deny": Verb(run=_deny_call, arguments="N", explained_by="allow"),
+    "propose": Verb(
+        run=_propose,
+        arguments="[on | off | accept N | reject N [WORD ...]]",
+        help="let clients propose cells, or no longer; list them; accept N: put its source into "
+        "the next cell, without running it; reject N: tell its client why",
+    ),
     "serve": Verb(
         run=_serve,
         arguments="[--stop]",

@@ -16,6 +16,7 @@ from typing import Literal
 from msgspec import Struct
 
 from mcp_notebook.content import Image, Result, Text
+from mcp_notebook.errors import NoSuchTool
 from mcp_notebook.kernel.calls.active_call import ActiveCall
 from mcp_notebook.kernel.calls.call import ENDED, CallState
 from mcp_notebook.kernel.calls.call_log import CallLog, LoggedCall
@@ -34,6 +35,7 @@ from mcp_notebook.kernel.notebook.panel.thumbnails import (
     shrink,
     summarize,
 )
+from mcp_notebook.kernel.notebook.proposing import Proposing
 from mcp_notebook.kernel.notebook.public_address import find_public_address
 from mcp_notebook.kernel.notebook.tool_problems import list_problems
 from mcp_notebook.kernel.tools.context import ClientProgram, Update, describe_program
@@ -101,9 +103,13 @@ class SidePanel:
     Args:
         source: The parts of the notebook.
         prompts: Its open questions; None if no person can be asked.
+        proposing: The cells that clients propose.
     """
 
-    def __init__(self, source: PanelSource, prompts: ConsentPrompts | None) -> None:
+    def __init__(
+        self, source: PanelSource, prompts: ConsentPrompts | None, proposing: Proposing
+    ) -> None:
+        self._proposing = proposing
         self._source = source
         self._prompts = prompts
         self._clients: dict[str, float] = {}
@@ -154,6 +160,12 @@ class SidePanel:
             questions=list(map(_show_question, prompts)),
             ended_calls=list(map(self._show_ended, ended[: -LAST_CALLS - 1 : -1])),
             number_of_calls=counts.calls,
+            proposes=self._proposing.is_on,
+            proposals=[
+                each.describe(self._proposing.queue.wait)
+                for each in self._proposing.queue.undecided
+            ],
+            accepted=self._proposing.accepted.describe(),
         )
 
     def describe_call(
@@ -194,28 +206,31 @@ class SidePanel:
         )
         return details, ()
 
-    def answer_question(self, number: int, decision: messages.ConsentDecision) -> str:
-        """Answer an open question, and return a sentence about it.
+    def act(self, request: messages.PanelAction) -> str:
+        """Do what a person wants, and return a sentence about it.
 
         Raises:
-            NoSuchQuestion: It is not open.
+            NoSuchTool: There is no such tool.
+            NoSuchQuestion: The question is not open.
+            ProposalError: It cannot be done with the proposal now.
         """
-        assert self._prompts is not None
-        return self._prompts.decide(number, decision)
-
-    def switch_tool(self, name: str, *, on: bool) -> str | None:
-        """Hide a tool from clients or show it again, and return a sentence; None: no such tool."""
-        if not self._source.registry.switch(name, on=on):
-            return None
-        return f"Clients can call {name} again." if on else f"Clients no longer see {name}."
-
-    def remove_tool(self, name: str) -> str | None:
-        """Remove a tool, and return a sentence about it; None: no such tool."""
         registry = self._source.registry
-        if registry.get(name) is None:
-            return None
-        registry.remove(name, reason="Its user removed it in the side panel.")
-        return f"Removed {name}. Its function is still defined."
+        names = tuple(tool.name for tool in registry.tools)
+        match request:
+            case messages.AnswerConsent():
+                assert self._prompts is not None
+                return self._prompts.decide(request.number, request.decision)
+            case messages.SwitchTool(tool=name, on=on):
+                if not registry.switch(name, on=on):
+                    raise NoSuchTool(name, names, is_any=True)
+                return f"Clients can call {name} again." if on else f"Clients no longer see {name}."
+            case messages.RemoveTool(tool=name):
+                if registry.get(name) is None:
+                    raise NoSuchTool(name, names, is_any=True)
+                registry.remove(name, reason="Its user removed it in the side panel.")
+                return f"Removed {name}. Its function is still defined."
+            case _:
+                return self._proposing.act(request)
 
     def open(self) -> bool:
         """Open the panel in the pages of the notebook; return whether there is one."""
@@ -224,6 +239,7 @@ class SidePanel:
     def set_watched(self, *, is_watched: bool) -> None:
         """Note whether a side panel is open."""
         self.is_watched = is_watched
+        self._proposing.set_watched(is_watched=is_watched)
         if self._prompts is not None:
             self._prompts.set_watched(is_watched=is_watched)
 

@@ -1,5 +1,7 @@
 """What the OAuth file may say, and what its errors name."""
 
+from dataclasses import replace
+
 import pytest
 
 from mcp_notebook.bridge.access.caller import EVERYTHING, Permissions
@@ -29,7 +31,7 @@ def test_a_scope_is_some_permissions_and_an_empty_one_is_all_of_them(tmp_path):
         "notebook:read": Permissions(
             tools=("sales.*",), tags=frozenset({"report"}), read_only=True
         ),
-        "everything": EVERYTHING,
+        "everything": replace(EVERYTHING, names_proposals=True),
     }
     assert configuration.issuer == "https://login.example.com/realm"
     assert configuration.users == frozenset()

@@ -140,7 +140,7 @@ def test_a_coroutine_that_the_notebook_calls_is_stopped_by_its_time_limit(kernel
         ("%mcp allow 7 always", "Write `%mcp allow 7` or `%mcp allow 7 session`."),
         (
             "%mcp xyz",
-            "It has status, panel, stop, list, call, check, log, record, allow, deny, serve, ",
+            "It has status, panel, stop, list, call, check, log, record, allow, deny, propose, ",
         ),
         ("%mcp call rain Seattle", "`Seattle` is not an argument: write `name=value`"),
         ("%mcp call rain {'city': 1}", "The arguments are not a valid JSON object"),

@@ -1,0 +1,495 @@
+"""``propose_cell``: the tool by which clients propose cells, and what it needs of the notebook.
+
+It is a tool like the author's, so that consent, limits, permissions, tasks and logs are those of
+calls. A call runs on a thread of its own and waits for a person's decision, also while a cell runs;
+`proposals` holds it meanwhile. Nothing here inserts or runs anything. While the switch is on,
+clients that may propose also read variables, and the sources of the cells.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal
+from urllib.parse import quote
+
+from IPython.display import display
+from msgspec import Struct, structs
+
+from mcp_notebook.errors import ProposalError, ToolError
+from mcp_notebook.kernel.calls.active_call import ActiveCall
+from mcp_notebook.kernel.calls.capture import current_capture
+from mcp_notebook.kernel.calls.invoker import Invoker
+from mcp_notebook.kernel.notebook.accepted_cells import AcceptedCells
+from mcp_notebook.kernel.notebook.cell_sources import CellSources
+from mcp_notebook.kernel.notebook.hidden_text import describe_hidden, parse_source
+from mcp_notebook.kernel.notebook.inspection import Inspection
+from mcp_notebook.kernel.notebook.loaded_extension import comes_from_jupyter
+from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
+from mcp_notebook.kernel.notebook.proposals import Draft, Ending, Kind, Proposal, Proposals
+from mcp_notebook.kernel.notebook.proposed_tools import list_tool_problems
+from mcp_notebook.kernel.tools.context import describe_program
+from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, make_own_resource, make_tool
+from mcp_notebook.kernel.tools.options import ResourceOptions, ToolOptions
+from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
+from mcp_notebook.text.terminal import print_data, print_output
+from mcp_notebook.text.wording import make_printable, strip_escapes, suggest
+from mcp_notebook.wire import messages
+
+NAME = "propose_cell"
+"""The tool's name. An author's own tool of this name is served in its place."""
+CELLS = "propose/cells"
+"""The name of the resource with the cells, for permissions; authors cannot use it."""
+MAX_SOURCE = 100_000
+"""Characters of a proposed cell."""
+MAX_REASON = 2_000
+"""Characters of its reason."""
+LOOK = 0.5
+"""Seconds between two looks whether a proposal's time is over."""
+_WAIT = 7 * 24 * 3_600.0
+"""Seconds that a call may take as a task, in place of the setting ``call_timeout``."""
+_OFF = "The user does not let clients propose cells now."
+_WITHDRAWN = "Its client no longer waits."
+_OWN = (
+    "A client would wait now until you decide about proposal {0}. JupyterLab and Notebook 7 show "
+    "it where it would go; elsewhere, `%mcp propose` does."
+)
+_WAITS = "A client proposes a cell: `%mcp propose` shows it."
+SWITCHED_ON = (
+    "Clients may propose cells. They also read the names and summaries of your variables, and the "
+    "sources of this notebook's cells, with what looks like a secret masked. Nothing is inserted "
+    "or run before you accept it."
+)
+_TAKEN_NAME = (
+    " Your own tool `propose_cell` is served in place of this one: rename it, and clients can."
+)
+
+
+class ProposingParts(Struct, frozen=True, kw_only=True):
+    """The parts of the notebook that proposing uses."""
+
+    shell: Any
+    """The notebook's IPython."""
+    registry: ToolRegistry
+    invoker: Invoker
+    inspection: Inspection
+    file: NotebookFile
+    is_headless: bool
+    get_name: Callable[[], str]
+    """Returns the notebook's name."""
+    get_listed_names: Callable[[], Mapping[str, messages.ListedName]]
+    """Returns the tools that clients see under other names, by their own names."""
+
+
+class Proposing:
+    """What one notebook has to do with proposed cells.
+
+    Args:
+        parts: The notebook.
+        queue: Its proposals.
+    """
+
+    def __init__(self, parts: ProposingParts, queue: Proposals | None = None) -> None:
+        self._parts = parts
+        self.queue = queue or Proposals()
+        self.on_switch: Callable[[], None] = lambda: None
+        """Called when clients may propose, or no longer; on any thread."""
+        self.is_on = False
+        """Whether clients may propose cells."""
+        self._cells = CellSources(parts.file)
+        self.accepted = AcceptedCells(parts.shell.user_ns, parts.registry)
+        """The cells that were accepted."""
+        self.queue.on_inserted = self._note_inserted
+        self._first_session: str | None = None
+        """The frontend that ran the first cell; of a headless notebook, the bridge."""
+        self._was_watched = self._is_watched = False
+        self._has_other_frontend = False
+        self._told = 0
+        """The newest proposal that the person was told of, or has seen."""
+        self._own: tuple[DeclaredTool, ...] = ()
+        """The tool and the resource; made when they are first needed."""
+
+    # -- the switch --------------------------------------------------------------------------------
+
+    def switch(self, *, on: bool) -> str:
+        """Let clients propose cells, or no longer; on any thread.
+
+        Returns:
+            A sentence for the person.
+        """
+        if on and not self._own:
+            self._own = (_make_tool(self._propose), self._make_resource())
+        registry = self._parts.registry
+        own = (self._parts.inspection.tool, *(self._own if on else ()))
+        registry.built_in = {tool.name: tool for tool in own}
+        self.is_on = on
+        if not on:
+            self.queue.withdraw_all(_OFF)
+        self.on_switch()
+        if not on:
+            return "Clients can no longer propose cells."
+        return SWITCHED_ON + ("" if self._is_listed else _TAKEN_NAME)
+
+    @property
+    def _is_listed(self) -> bool:
+        """Whether no tool of the author's has the name."""
+        return self.is_on and all(tool.name != NAME for tool in self._parts.registry.tools)
+
+    def list_infos(self, *, inspects: bool) -> Iterator[messages.ToolInfo]:
+        """Yield what clients that may propose get besides the author's declarations.
+
+        Args:
+            inspects: Whether all clients get the variables anyway.
+        """
+        if not self._is_listed:
+            return
+        tool, resource = self._own
+        yield structs.replace(tool.info, proposes=True)
+        uri = f"notebook://{quote(self._parts.get_name(), safe='')}/cells"
+        yield structs.replace(resource.info, uri=uri, proposes=True)
+        if not inspects:
+            yield structs.replace(self._parts.inspection.make_info(), proposes=True)
+
+    # -- the notebook ------------------------------------------------------------------------------
+
+    def set_watched(self, *, is_watched: bool) -> None:
+        """Note whether a page shows the side panel."""
+        self._is_watched = is_watched
+        self._was_watched |= is_watched
+
+    def before_cell(self, cell: str | None, source: str) -> None:
+        """Note that a cell is about to run; on the main thread."""
+        session = (self._parts.shell.get_parent() or {}).get("header", {}).get("session")
+        self._first_session = self._first_session or session
+        self._has_other_frontend |= session != self._first_session
+        if cell is not None:
+            self._cells.note_run(cell, source)
+            self.accepted.before_run(cell)
+
+    def after_cell(self, cell: str | None) -> str | None:
+        """Note that a cell has run, and its tools are declared; on the main thread.
+
+        Returns:
+            A sentence on new proposals for a person whose frontend does not show them.
+        """
+        self.accepted.after_run()
+        if cell is not None:
+            self.queue.note_run(cell)
+        newest = max((each.number for each in self.queue.undecided), default=0)
+        is_new, self._told = newest > self._told, max(newest, self._told)
+        return _WAITS if is_new and not self._is_watched else None
+
+    def act(self, request: messages.AboutProposals) -> str:
+        """Do what a person wants in a side panel; on any thread.
+
+        Returns:
+            A sentence about it.
+
+        Raises:
+            ProposalError: It cannot be done now.
+        """
+        match request:
+            case messages.SwitchProposals():
+                return self.switch(on=request.on)
+            case messages.TakeProposal():
+                self._check_place(request.number)
+                return self.queue.take(request)
+            case messages.SettleProposal():
+                return self.queue.settle(request)
+            case messages.RejectProposal():
+                return self.queue.reject(request.number, request.word)
+            case messages.UndoProposal():
+                return self._undo(request.number)
+
+    def describe(self) -> str:
+        """Return whether clients may propose, and the open proposals, for ``%mcp propose``."""
+        self._told = max((each.number for each in self.queue.undecided), default=self._told)
+        parts = [
+            f"{each.number}. {make_printable(each.client)} proposes {_describe_place(each.draft)}: "
+            f"{each.draft.reason}\n"
+            + "".join(f"   Note: {warning}\n" for warning in each.draft.warnings)
+            + "".join(f"   | {make_printable(line)}\n" for line in each.draft.source.split("\n"))
+            + f"   `%mcp propose accept {each.number}` puts it into the next cell; "
+            f"`%mcp propose reject {each.number} why` tells the client."
+            for each in self.queue.undecided
+        ]
+        if parts:
+            return "\n\n".join(parts)
+        if not self.is_on:
+            return "Clients cannot propose cells; `%mcp propose on` lets them."
+        return "No cell is proposed now; `%mcp propose off` ends that clients may."
+
+    def _check_place(self, number: int) -> None:
+        """Ask the person again if the place of a proposal has changed, as far as the kernel knows.
+
+        Raises:
+            ProposalError: It has.
+        """
+        proposal = next((each for each in self.queue.undecided if each.number == number), None)
+        if proposal is None:
+            return
+        draft, gone = proposal.draft, self._parts.registry.deleted_cells
+        why = None
+        if draft.tool:
+            try:
+                place = self._find_replaced(draft.tool)
+            except ToolError:
+                why, place = "is gone", {"replaces": None, "tool": "", "base": None}
+            if place != {"replaces": draft.replaces, "tool": draft.tool, "base": draft.base}:
+                why = f"The tool `{draft.tool}` {why or 'has changed'} since this was proposed."
+                draft = structs.replace(draft, **place)
+        elif draft.after in gone:
+            why = "The cell below which it would stand was deleted."
+            draft = structs.replace(draft, after=None)
+        if why is not None:
+            self.queue.move(proposal, draft, why)
+            raise ProposalError(f"{why} Look at it again.")
+
+    def _note_inserted(self, proposal: Proposal) -> None:
+        if proposal.cell:
+            self.accepted.add(proposal)
+
+    def _undo(self, number: int) -> str:
+        names = self.accepted.list_undone(number)
+        if names is None:
+            raise ProposalError(
+                "The notebook no longer knows what this cell has defined: delete the cell, and "
+                "`del` its names."
+            )
+        if self._parts.invoker.runs_cell:
+            raise ProposalError("A cell is running. Take it back when that has ended.")
+        loop = self._parts.shell.kernel.io_loop.asyncio_loop
+
+        def undo() -> None:
+            self.accepted.undo(number)
+            self.queue.on_change()
+
+        loop.call_soon_threadsafe(undo)
+        listed = ", ".join(f"`{name}`" for name in names)
+        return f"Took back {listed}." if names else "It had defined nothing that is still there."
+
+    # -- the tool ----------------------------------------------------------------------------------
+
+    async def _propose(
+        self,
+        source: str,
+        reason: str,
+        kind: Kind,
+        after: str | None,
+        replaces: str | None,
+    ) -> None:
+        call = self._find_call()
+        is_own = call.client.program is None
+        if not is_own:
+            self._check_person()
+        draft = self._make_draft(source, reason, kind, after, replaces)
+        program = describe_program(call.client.program)
+        proposal = self.queue.add(
+            draft,
+            client=program,
+            owner=program if is_own else call.client.guest,
+            is_task=lambda: is_own or call.task_id is not None,
+        )
+        if is_own:
+            self._told = proposal.number
+            print_output(_OWN.format(proposal.number))
+            return
+        call.wait_for("a person, who is asked in the notebook")
+        try:
+            ending = await self._wait(proposal)
+        finally:
+            call.resume()
+            self.queue.withdraw(proposal, _WITHDRAWN)
+        self._answer(proposal, ending)
+
+    def _find_call(self) -> ActiveCall:
+        capture = current_capture()
+        calls = self._parts.invoker.calls
+        call = next((call for call in calls if call.capture is capture), None)
+        if not self.is_on:
+            raise ToolError(_OFF)
+        if call is None or call.client.is_trial:
+            raise ToolError("A copy of the notebook proposes nothing.")
+        return call
+
+    def _check_person(self) -> None:
+        parts = self._parts
+        if self._is_watched:
+            return
+        if parts.is_headless and not self._has_other_frontend:
+            nobody = "No person has this notebook open: it runs without one."
+        elif self._was_watched and comes_from_jupyter(parts.shell):
+            nobody = "The notebook's page is closed, so that no person sees a proposal."
+        else:
+            return
+        raise ToolError(f"{nobody} Write the cell into your answer instead.")
+
+    async def _wait(self, proposal: Proposal) -> Ending:
+        ending = asyncio.wrap_future(proposal.ending)
+        while not (await asyncio.wait({ending}, timeout=LOOK))[0]:
+            self.queue.look(proposal)
+        return ending.result()
+
+    def _answer(self, proposal: Proposal, ending: Ending) -> None:
+        """Print and display what the person saw, as the result."""
+        if ending.state != "settled":
+            raise ToolError(ending.text)
+        print_output(ending.text)
+        tools = [tool for tool in self._parts.registry.tools if tool.cell == proposal.cell]
+        others = self._parts.get_listed_names()
+        for tool in tools if proposal.cell else ():
+            name = others[tool.name].name if tool.name in others else tool.name
+            print_output(f"The {tool.kind_word} `{name}` is listed now.")
+        if ending.source is not None:
+            print_data(f"The final source:\n\n{ending.source}\n")
+        for output in ending.outputs:
+            _show_output(output)
+
+    # -- what is proposed --------------------------------------------------------------------------
+
+    def _make_draft(
+        self, source: str, reason: str, kind: Kind, after: str | None, replaces: str | None
+    ) -> Draft:
+        """Return a proposal that a person can be asked about.
+
+        Raises:
+            ToolError: It is not fit to be asked about; it says what to change.
+        """
+        if not source.strip() or not reason.strip():
+            raise ToolError("The source and the reason must not be empty.")
+        if len(source) > MAX_SOURCE or len(reason) > MAX_REASON:
+            raise ToolError(
+                f"At most {MAX_SOURCE:,} characters of source and {MAX_REASON:,} of the reason are "
+                "proposed: a person has to read them."
+            )
+        tree = None
+        if kind != "markdown":
+            try:
+                tree = parse_source(source)
+            except SyntaxError as error:
+                line = "" if error.lineno is None else f" (line {error.lineno})"
+                raise ToolError(
+                    f"The source is not the code of a cell: {error.msg}{line}. Nobody was asked."
+                ) from None
+        if kind == "tool" and tree is not None:
+            problems = list(list_tool_problems(source, tree))
+            if problems:
+                raise ToolError("\n".join(["Nobody was asked: first mend this.", *problems]))
+        place: dict[str, Any] = {}
+        if replaces is not None:
+            place = self._find_replaced(replaces)
+        elif after is not None:
+            place = {"after": self._find_cell(after)}
+        return Draft(
+            source=source,
+            reason=strip_escapes(make_printable(reason)),
+            kind=kind,
+            warnings=tuple(describe_hidden(source, tree)),
+            **place,
+        )
+
+    def _find_replaced(self, name: str) -> dict[str, Any]:
+        tool = self._find_tool(name)
+        if tool is None:
+            raise self._make_unknown(name, "no tool")
+        base = None if tool.cell is None else self._cells.find(tool.cell)
+        return {"replaces": tool.cell, "tool": tool.name, "base": base}
+
+    def _find_cell(self, word: str) -> str | None:
+        tool = self._find_tool(word)
+        if tool is not None:
+            return tool.cell
+        if self._cells.find(word) is None:
+            raise self._make_unknown(word, "no tool, and no cell of the id,")
+        return word
+
+    def _find_tool(self, name: str) -> DeclaredTool | None:
+        """Return the author's tool that clients know by this name."""
+        others = self._parts.get_listed_names().values()
+        own = next((each.tool for each in others if each.name == name), name)
+        return next((tool for tool in self._parts.registry.tools if tool.name == own), None)
+
+    def _make_unknown(self, word: str, what: str) -> ToolError:
+        names = [tool.name for tool in self._parts.registry.tools]
+        close = suggest(word[:100], names)
+        hint = f"Did you mean {close!r}?" if close else "The resource with the cells has their ids."
+        return ToolError(f"The notebook has {what} {word[:100]!r}. {hint}")
+
+    def _make_resource(self) -> DeclaredTool:
+        def read_cells() -> str:
+            """The sources of the notebook's cells, without outputs: the id, type and text of each.
+
+            The file's cells in order, as they ran last; then those that the file lacks.
+            """
+            if not self.is_on:
+                raise ToolError(_OFF)
+            return self._cells.render()
+
+        options = ResourceOptions(
+            name=CELLS,
+            uri="notebook://notebook/cells",
+            mime_type="application/json",
+            title="Cells",
+            run="thread",
+            timeout="5s",
+            read_only=True,
+        )
+        return make_own_resource(read_cells, options)
+
+
+def _describe_place(draft: Draft) -> str:
+    if draft.tool:
+        return f"another cell of `{draft.tool}`"
+    kinds = {"code": "a cell", "markdown": "a cell of Markdown", "tool": "a cell with a tool"}
+    return kinds[draft.kind]
+
+
+def _make_tool(propose: Callable[..., Any]) -> DeclaredTool:
+    async def propose_cell(
+        source: str,
+        reason: str,
+        kind: Literal["code", "markdown", "tool"] = "code",
+        after: str | None = None,
+        replaces: str | None = None,
+    ) -> None:
+        """Propose a cell to the person who works in this notebook.
+
+        The person sees it where it would go, and accepts, edits or rejects it; nothing is inserted
+        or run before. Returns what was decided and, if the cell was run, its outputs. Propose one
+        short cell at a time, and read the cells and variables (resources) first.
+
+        Args:
+            source: The whole source of the cell.
+            reason: Why, in a sentence or two for the person.
+            kind: The kind of cell; "tool" for one that declares a tool with `%%mcp_tool`.
+            after: The name of a tool or the id of a cell below which it goes; else at the end.
+            replaces: The name of the tool whose cell this source replaces.
+        """
+        await propose(source, reason, kind, after, replaces)
+
+    options = ToolOptions(
+        title="Propose a cell",
+        read_only=False,
+        destructive=False,
+        idempotent=False,
+        open_world=False,
+        run="thread",
+        task=True,
+        timeout=_WAIT,
+    )
+    return make_tool(propose_cell, options)
+
+
+def _show_output(output: Mapping[str, Any]) -> None:
+    """Print or display an output of a cell, in nbformat's form, as a part of the call's result."""
+    match output:
+        case {"output_type": "stream", "text": str() | list() as text}:
+            print_data("".join(map(str, text)))
+        case {"output_type": "execute_result" | "display_data", "data": dict(data)}:
+            display({str(key): _join(value) for key, value in data.items()}, raw=True)
+        case {"output_type": "error", "ename": name, "evalue": value}:
+            print_output(f"The cell raised {name}: {value}")
+
+
+def _join(value: Any) -> Any:
+    """Return a text that nbformat may have divided into lines."""
+    is_lines = isinstance(value, list) and all(isinstance(line, str) for line in value)
+    return "".join(value) if is_lines else value

@@ -1,0 +1,57 @@
+"""What a person is told of a proposed source before she decides about it."""
+
+import pytest
+
+from mcp_notebook.kernel.notebook.hidden_text import describe_hidden, parse_source
+
+
+def tell(source, *, is_code=True):
+    return list(describe_hidden(source, parse_source(source) if is_code else None))
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("x = 'a\u202eb'", "Line 1 changes the direction of text"),
+        ("y = 1\nx = 'a\u200bb'", "Line 2 has invisible characters."),
+        ("x = '\U000e0041'", "Line 1 has invisible characters."),
+        ("x = 1\rimport os", "Line 1 has a carriage return"),
+        ("x = '\u00a0'", "Line 1 has a space that is not the usual one."),
+        ("\u0440\u0430ss = 1", "U+0440, CYRILLIC SMALL LETTER ER."),
+        ("x = 1" + "\n" * 401 + "y = 2", "Line 402 stands below 400 empty lines."),
+        ("x = '" + "a" * 10_000 + "'", "Line 1 has 10,006 characters: read it to its end."),
+        ("x = 1" + " " * 100 + "; y = 2", "Line 1 goes on behind many spaces."),
+        ("%%bash\nls", "It runs the cell magic `%%bash`"),
+        ("x = !ls", "It runs a command of the shell, `!ls`."),
+        ("if 1:\n    !rm x", "It runs a command of the shell, `!rm x`."),
+        ("%time x", "It runs the magic `%time`."),
+        ("get_ipython().system('rm x')", "It runs a command of the shell, `!rm x`."),
+    ],
+)
+def test_what_hides_is_told(source, says):
+    assert any(says in sentence for sentence in tell(source))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "x = 1\ny = 2",
+        "x = 'Zürich, 日本'  # größer",
+        "%%mcp_tool\ndef f():\n    'Text.'",
+        "x: int = 'a'  # type: ignore",
+        "await f()",
+    ],
+)
+def test_of_ordinary_code_nothing_is_told(source):
+    assert tell(source) == []
+
+
+def test_markdown_is_no_code():
+    assert tell("!ls\n%%bash", is_code=False) == []
+    assert tell("a\u202eb", is_code=False) != []
+
+
+@pytest.mark.parametrize("source", ["def f(:", "(" * 5_000, "\0", "x = $", "a\u00a0= 1"])
+def test_what_is_no_code_is_a_syntax_error(source):
+    with pytest.raises(SyntaxError):
+        parse_source(source)
