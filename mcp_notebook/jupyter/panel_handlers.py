@@ -74,13 +74,18 @@ class _Remove(_Action):
     tool: str
 
 
+class _Lock(_Action):
+    action: Literal["lock"]
+    tool: str
+
+
 class _Switch(_Action):
     action: Literal["switch"]
     tool: str
     on: bool
 
 
-_AnyAction: TypeAlias = _Stop | _Answer | _Remove | _Switch
+_AnyAction: TypeAlias = _Stop | _Answer | _Remove | _Lock | _Switch
 _ANY_ACTION: TypeAdapter[_AnyAction] = TypeAdapter(_AnyAction)
 _Outcome: TypeAlias = messages.PanelAnswer | messages.CallStopped
 
@@ -280,6 +285,8 @@ def _write(action: _AnyAction, number: int) -> PanelRequest:
             )
         case _Remove():
             return messages.RemoveTool(id=number, tool=action.tool)
+        case _Lock():
+            return messages.LockTool(id=number, tool=action.tool)
         case _Switch():
             return messages.SwitchTool(id=number, tool=action.tool, on=action.on)
 

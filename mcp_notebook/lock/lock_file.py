@@ -51,11 +51,18 @@ class Lock(Struct, frozen=True):
     def compare(self, now: Entries) -> list[Change]:
         """Return what has changed since, also what was added and removed."""
         keys = dict.fromkeys((*now, *self.entries))
-        return [
-            change
-            for key in keys
-            for change in compare_entries(*key, self.entries.get(key), now.get(key))
-        ]
+        return [change for key in keys for change in self._compare(key, now.get(key))]
+
+    def find_changes(self, info: messages.ToolInfo) -> list[Change]:
+        """Return what has changed in one declaration since."""
+        return self._compare(find_key(info), describe(info))
+
+    def _compare(self, key: Key, now: dict[str, Any] | None) -> list[Change]:
+        try:
+            return compare_entries(*key, self.entries.get(key), now)
+        except (AttributeError, LookupError, TypeError, ValueError, RecursionError):
+            # A person may have edited it.
+            return [Change(*key, "breaking", "its entry in the lock is damaged")]
 
 
 class _File(Struct, frozen=True, forbid_unknown_fields=True):

@@ -10,13 +10,14 @@ Pure. Three levels:
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
 from mcp_notebook.lock.schema_changes import Difference, compare_schemas
 
 Level: TypeAlias = Literal["breaking", "look", "compatible"]
+LEVELS: tuple[Level, ...] = get_args(Level)
 Entry: TypeAlias = Mapping[str, Any]
 """What the lock says of one tool, prompt, resource or skill; see `lock_file.describe`."""
 _ARGUMENTS: Mapping[str, Level] = {
@@ -58,12 +59,6 @@ def compare_entries(kind: str, name: str, old: Entry | None, new: Entry | None) 
     else:
         pairs = _compare(old, new)
     return [Change(kind, name, level, text) for level, text in dict.fromkeys(pairs)]
-
-
-def find_worst(changes: "list[Change]") -> Level | None:
-    """Return the worst level among changes; None if there are none."""
-    levels = {change.level for change in changes}
-    return next((level for level in ("breaking", "look", "compatible") if level in levels), None)
 
 
 def _compare(old: Entry, new: Entry) -> Iterator[tuple[Level, str]]:

@@ -609,6 +609,13 @@ class RemoveTool(Message, frozen=True, tag="remove_tool"):
     tool: str
 
 
+class LockTool(Message, frozen=True, tag="lock_tool"):
+    """Writes a tool as it is now into the notebook's lock. Sent only of tools with ``changes``."""
+
+    id: int
+    tool: str
+
+
 class AnswerConsent(Message, frozen=True, tag="answer_consent"):
     """Answers an open question whether a call may run."""
 
@@ -663,6 +670,8 @@ class SeenTool(Message, frozen=True):
     """The id of the cell that declares it, if the frontend gave one."""
     cell_deleted: bool = False
     """Whether the frontend has reported that cell as deleted."""
+    changes: list[str] = field(default_factory=list)
+    """How it differs from the notebook's lock: in a line, then change by change."""
 
 
 class OpenCall(Message, frozen=True):
@@ -774,7 +783,7 @@ class CallDetails(Message, frozen=True, tag="call_details"):
 
 
 class PanelAnswer(Message, frozen=True, tag="panel_answer"):
-    """The outcome of a `SwitchTool`, `RemoveTool` or `AnswerConsent`."""
+    """The outcome of a `SwitchTool`, `RemoveTool`, `LockTool` or `AnswerConsent`."""
 
     id: int
     message: str
@@ -787,7 +796,7 @@ class ShowPanel(Message, frozen=True, tag="show_panel"):
     """Asks the pages that show the notebook to open their side panels."""
 
 
-AboutPanel: TypeAlias = WatchNotebook | SwitchTool | RemoveTool | AnswerConsent | AskCall
+AboutPanel: TypeAlias = WatchNotebook | SwitchTool | RemoveTool | LockTool | AnswerConsent | AskCall
 """Requests of side panels."""
 
 

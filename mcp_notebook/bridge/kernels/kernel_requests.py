@@ -32,6 +32,7 @@ _OfResources: TypeAlias = messages.ListResources | messages.ReadResource
 PanelRequest: TypeAlias = (
     messages.SwitchTool
     | messages.RemoveTool
+    | messages.LockTool
     | messages.AnswerConsent
     | messages.AskCall
     | messages.StopCall

@@ -12,7 +12,6 @@ from msgspec import structs
 from mcp_notebook import meta_keys
 from mcp_notebook.errors import NotebookError
 from mcp_notebook.lock.lock_file import Lock, describe, find_key, find_path, read_lock
-from mcp_notebook.lock.tool_changes import compare_entries
 from mcp_notebook.text.missing_tools import LASTING, DroppedTool
 from mcp_notebook.wire import messages
 from mcp_notebook.wire.resource_uris import VARIABLE_SCHEME
@@ -60,9 +59,7 @@ def _read(notebook: str | None) -> tuple[Lock | None, str]:
 def _find_reason(lock: Lock | None, tool: messages.ToolInfo) -> str:
     """Return why a tool is not offered; empty if it is."""
     assert lock is not None
-    key = find_key(tool)
-    if key not in lock.entries:
+    if find_key(tool) not in lock.entries:
         return f"It is not in the lock of {lock.day}."
-    changes = compare_entries(*key, lock.entries[key], describe(tool))
-    texts = [change.text for change in changes if change.level == "breaking"]
+    texts = [each.text for each in lock.find_changes(tool) if each.level == "breaking"]
     return f"It has changed since it was locked on {lock.day}: {'; '.join(texts)}." if texts else ""

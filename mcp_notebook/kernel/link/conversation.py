@@ -299,6 +299,7 @@ class Conversation:
                 messages.WatchNotebook()
                 | messages.SwitchTool()
                 | messages.RemoveTool()
+                | messages.LockTool()
                 | messages.AnswerConsent()
                 | messages.AskCall()
             ):
@@ -478,7 +479,12 @@ def _make_failure_answer(message: _FromBridge, text: str) -> messages.AnyMessage
             answer = messages.CallStopped(id=message.id)
         case messages.AskTask() | messages.AnswerTask() | messages.CancelTask():
             answer = messages.TaskState(id=message.id)
-        case messages.SwitchTool() | messages.RemoveTool() | messages.AnswerConsent():
+        case (
+            messages.SwitchTool()
+            | messages.RemoveTool()
+            | messages.LockTool()
+            | messages.AnswerConsent()
+        ):
             answer = messages.PanelAnswer(id=message.id, message=text, is_error=True)
         case messages.AskCall():
             answer = messages.CallDetails(id=message.id, is_known=False)

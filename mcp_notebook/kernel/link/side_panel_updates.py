@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 from msgspec import Struct, structs
 
-from mcp_notebook.errors import LinkError, NoSuchQuestion
+from mcp_notebook.errors import LinkError, NoSuchQuestion, NotebookError
 from mcp_notebook.kernel.calls.call_log import CallLog
 from mcp_notebook.kernel.safe.interrupter import Shield
 from mcp_notebook.kernel.tools.context import Update
@@ -72,6 +72,16 @@ class NotebookView(Protocol):
 
         Returns:
             A sentence about the outcome; None if there is no such tool.
+        """
+
+    def lock_tool(self, name: str) -> str | None:
+        """Write a tool as it is now into the notebook's lock.
+
+        Returns:
+            A sentence about the outcome; None if there is no such tool.
+
+        Raises:
+            NotebookError: The lock cannot be written.
         """
 
     def set_watched(self, *, is_watched: bool) -> None:
@@ -185,6 +195,14 @@ class Watchers:
             case messages.RemoveTool():
                 text = self._view.remove_tool(message.tool)
                 _answer(send, message.id, text, f"There is no tool {message.tool!r} any more.")
+            case messages.LockTool():
+                gone = f"There is no tool {message.tool!r} any more."
+                try:
+                    text = self._view.lock_tool(message.tool)
+                except NotebookError as error:
+                    text, gone = None, str(error)
+                _answer(send, message.id, text, gone)
+                self.note_change()
             case messages.AnswerConsent():
                 try:
                     text = self._view.answer_question(message.number, message.decision)

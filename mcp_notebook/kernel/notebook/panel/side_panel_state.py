@@ -35,6 +35,7 @@ from mcp_notebook.kernel.notebook.panel.thumbnails import (
     summarize,
 )
 from mcp_notebook.kernel.notebook.public_address import find_public_address
+from mcp_notebook.kernel.notebook.tool_lock import ToolLock, describe_calls
 from mcp_notebook.kernel.notebook.tool_problems import list_problems
 from mcp_notebook.kernel.tools.context import ClientProgram, Update, describe_program
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
@@ -65,6 +66,8 @@ class PanelSource(Struct, frozen=True, kw_only=True):
 
     registry: ToolRegistry
     """Its tools."""
+    lock: ToolLock
+    """What they were when they were locked."""
     invoker: Invoker
     """Its calls and their log."""
     settings: Settings
@@ -145,6 +148,7 @@ class SidePanel:
                     errors=counts.tool_failures[tool.name],
                     cell=tool.cell,
                     cell_deleted=tool.cell in source.registry.deleted_cells,
+                    changes=self._list_changes(tool),
                 )
                 for tool in source.registry.tools
             ],
@@ -216,6 +220,21 @@ class SidePanel:
             return None
         registry.remove(name, reason="Its user removed it in the side panel.")
         return f"Removed {name}. Its function is still defined."
+
+    def lock_tool(self, name: str) -> str | None:
+        """Lock a tool as it is now, and return a sentence about it; None: no such tool.
+
+        Raises:
+            NotebookError: The lock cannot be written.
+        """
+        tool = self._source.registry.get(name)
+        return None if tool is None else self._source.lock.renew(tool)
+
+    def _list_changes(self, tool: DeclaredTool) -> list[str]:
+        changes = self._source.lock.describe(tool)
+        if changes:
+            changes[0] += describe_calls(self.log.list_calls(), tool)
+        return list(map(_make_line, changes))
 
     def open(self) -> bool:
         """Open the panel in the pages of the notebook; return whether there is one."""
