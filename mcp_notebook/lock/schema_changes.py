@@ -42,6 +42,13 @@ _RULES = (
 _WORDS = ("title", "description", "deprecated", "x-mcp-header")
 _OUTSIDE = frozenset({*_WORDS, "default", "examples", *DEFINITIONS})
 """Keywords of a union that are not of its alternatives."""
+_TOGETHER = (
+    frozenset({"properties", "patternProperties", "additionalProperties"}),
+    frozenset({"items", "prefixItems"}),
+    frozenset({"contains", "minContains", "maxContains"}),
+    frozenset({"if", "then", "else"}),
+)
+"""Keywords whose meaning depends on one another."""
 _MAX_SHOWN = 80
 _MAX_DEPTH = 8
 """Unions in unions that are compared by their alternatives."""
@@ -159,8 +166,9 @@ class _Comparison:
         self, old: dict[str, Any], new: dict[str, Any], place: str
     ) -> Iterator[Difference]:
         name = self._name(place)
-        for compare in (_compare_values, _compare_bounds, _compare_rules):
-            yield from compare(old, new, name)
+        yield from _compare_values(old, new, name)
+        yield from _compare_bounds(old, new, name)
+        yield from _compare_rules(old, new, name, is_defined_alike=self._is_defined_alike)
         others = [each.get("items", True) for each in (old, new)]
         heads = zip_longest(old.get("prefixItems", ()), new.get("prefixItems", ()))
         for index, (before, after) in enumerate(heads):
@@ -202,23 +210,31 @@ class _Comparison:
         yield from self.compare(rest[0], rest[1], f"{place}.*" if place else "*")
 
 
-def _resolve(schema: Any, root: Any) -> dict[str, Any]:
+def _resolve(schema: Any, root: Any, seen: frozenset[str] = frozenset()) -> dict[str, Any]:
     """Return a schema as an object, with what it refers to."""
     if not isinstance(schema, dict):
         return {} if schema is True else {"not": {}}
-    seen = set()
-    while isinstance(reference := schema.get("$ref"), str) and reference not in seen:
-        seen.add(reference)
+    reference, several = schema.get("$ref"), schema.get("allOf")
+    if isinstance(reference, str) and reference not in seen:
         target = root
         for part in reference.removeprefix("#").split("/")[1:]:
             target = _as_dict(target).get(part.replace("~1", "/").replace("~0", "~"))
-        own = {key: value for key, value in schema.items() if key != "$ref"}
-        schema = {**_as_dict(target), **own}
-    several = schema.get("allOf")
+        target = _resolve(True if target is None else target, root, seen | {reference})
+        return _merge(target, {key: value for key, value in schema.items() if key != "$ref"})
     if isinstance(several, list) and len(several) == 1:  # older pydantic's: a reference with words
-        rest = {key: value for key, value in schema.items() if key != "allOf"}
-        return {**_resolve(several[0], root), **rest}
-    return dict(schema)
+        target = _resolve(several[0], root, seen)
+        return _merge(target, {key: value for key, value in schema.items() if key != "allOf"})
+    return schema
+
+
+def _merge(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema that allows what both allow."""
+    meant = one.keys() - _OUTSIDE, other.keys() - _OUTSIDE
+    if any(meant[0] & group and meant[1] & group for group in _TOGETHER) or meant[0] & meant[1]:
+        words = {key: value for key, value in other.items() if key in _OUTSIDE}
+        rest = {key: value for key, value in other.items() if key not in _OUTSIDE}
+        return one | words if one == one | rest else {"allOf": [one, rest], **words}
+    return one | other
 
 
 def _split(schema: dict[str, Any], root: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
@@ -227,7 +243,7 @@ def _split(schema: dict[str, Any], root: Any, depth: int = 0) -> Iterator[dict[s
     if key is not None and depth < _MAX_DEPTH:
         rest = {name: item for name, item in schema.items() if name not in (key, *_OUTSIDE)}
         for each in schema[key]:
-            yield from _split({**rest, **_resolve(each, root)}, root, depth + 1)
+            yield from _split(_merge(_resolve(each, root), rest), root, depth + 1)
     elif isinstance(types := schema.get("type"), list):
         yield from ({**schema, "type": each} for each in types)
     else:
@@ -260,7 +276,7 @@ def _unify(value: Any) -> Any:
 
 def _compare_types(old: dict[str, Any], new: dict[str, Any], name: str) -> Iterator[Difference]:
     before, after = _list_types(old), _list_types(new)
-    if before is not None and after is not None and before != after:
+    if before != after and (_list_values(old) is None or _list_values(new) is None):
         direction: Direction = (
             "wider" if before < after else "narrower" if after < before else "both"
         )
@@ -268,23 +284,36 @@ def _compare_types(old: dict[str, Any], new: dict[str, Any], name: str) -> Itera
         yield Difference(direction, words)
 
 
-def _list_types(schema: dict[str, Any]) -> frozenset[str] | None:
-    """Return the types of a schema; None if only its values say them."""
-    given = _find_type(schema)
-    if given is None:
-        return None if _list_values(schema) is not None else _TYPES
-    return frozenset({"integer", "number"} if given == "number" else {given})
+def _list_types(schema: dict[str, Any]) -> frozenset[str]:
+    """Return the types of a schema, given or those of its values."""
+    given, values = _find_type(schema), _list_values(schema)
+    if values is not None:
+        return frozenset(map(_find_value_type, values))
+    return (
+        _TYPES if given is None else frozenset({given, "integer"} if given == "number" else {given})
+    )
+
+
+def _find_value_type(value: Any) -> str:
+    value = _unify(value)
+    names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
+    return "null" if value is None else names.get(type(value), "object")
 
 
 def _name_type(schema: dict[str, Any]) -> str:
-    return _find_type(schema) or "of any type"
+    types = _list_types(schema)
+    given = _find_type(schema) or " or ".join(sorted(types))
+    return "of any type" if types == _TYPES else given
 
 
 def _list_values(schema: dict[str, Any]) -> list[Any] | None:
-    if "const" in schema:
-        return [schema["const"]]
-    values = schema.get("enum")
-    return values if isinstance(values, list) else None
+    """Return the values of a schema that only allows some; None if it allows others."""
+    values = [schema["const"]] if "const" in schema else schema.get("enum")
+    if not isinstance(values, list):
+        return None
+    given = _find_type(schema)
+    types = {"integer", "number"} if given == "number" else {given}
+    return [each for each in values if given is None or _find_value_type(each) in types]
 
 
 def _compare_values(old: dict[str, Any], new: dict[str, Any], name: str) -> Iterator[Difference]:
@@ -331,11 +360,16 @@ def _write_limit(limit: tuple[float, bool]) -> str:
     return f"{write_json(limit[0])} (exclusive)" if limit[1] else write_json(limit[0])
 
 
-def _compare_rules(old: dict[str, Any], new: dict[str, Any], name: str) -> Iterator[Difference]:
+def _compare_rules(
+    old: dict[str, Any], new: dict[str, Any], name: str, *, is_defined_alike: bool
+) -> Iterator[Difference]:
     for key in _RULES:
         # `false`, `[]` and `{}` allow everything; `not` alone forbids it.
         before, after = (each.get(key) or None for each in (old, new))
-        if write_json(before) == write_json(after):
+        text = write_json(before)
+        if text == write_json(after):
+            if "$ref" in text and not is_defined_alike:
+                yield Difference("both", f"what `{key}` of {name} refers to changed")
             continue
         direction: Direction = "narrower" if before is None else "both" if after else "wider"
         if key == "multipleOf" and direction == "both":
