@@ -232,7 +232,7 @@ def _merge(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     meant = one.keys() - _OUTSIDE, other.keys() - _OUTSIDE
     if any(meant[0] & group and meant[1] & group for group in _TOGETHER) or meant[0] & meant[1]:
         words = {key: value for key, value in other.items() if key in _OUTSIDE}
-        rest = {key: value for key, value in other.items() if key not in _OUTSIDE}
+        rest = _drop_words(other)
         return one | words if one == one | rest else {"allOf": [one, rest], **words}
     return one | other
 
@@ -241,13 +241,17 @@ def _split(schema: dict[str, Any], root: Any, depth: int = 0) -> Iterator[dict[s
     """Yield the alternatives of a union, each with what holds for all of them."""
     key = next((key for key in ("anyOf", "oneOf") if isinstance(schema.get(key), list)), None)
     if key is not None and depth < _MAX_DEPTH:
-        rest = {name: item for name, item in schema.items() if name not in (key, *_OUTSIDE)}
+        rest = {name: item for name, item in _drop_words(schema).items() if name != key}
         for each in schema[key]:
             yield from _split(_merge(_resolve(each, root), rest), root, depth + 1)
     elif isinstance(types := schema.get("type"), list):
-        yield from ({**schema, "type": each} for each in types)
-    else:
-        yield schema
+        yield from ({**_drop_words(schema), "type": each} for each in types)
+    else:  # the words are of the whole
+        yield _drop_words(schema) | {key: schema[key] for key in _WORDS if depth and key in schema}
+
+
+def _drop_words(schema: dict[str, Any]) -> dict[str, Any]:
+    return {key: item for key, item in schema.items() if key not in _OUTSIDE}
 
 
 def _as_dict(value: Any) -> dict[str, Any]:

@@ -157,7 +157,7 @@ def _compare_types(
             yield "breaking", f"the answer lost the {noun} `{name}`"
         elif UNKNOWN not in (word, new.get(name, word)) and new.get(name, word) != word:
             yield "breaking", f"the {noun} `{name}` is {new[name]} (was {word})"
-    for name in sorted(new.keys() - old.keys()):
+    for name in sorted(new.keys() - old.keys() - {*unknown}):
         yield "compatible", f"the answer has the new {noun} `{name}`"
 
 
