@@ -1,4 +1,4 @@
-"""What a notebook's tools were when they were locked, and what has changed since.
+"""The lock of a notebook's tools, and what changed since.
 
 Face: `lock_file` reads and writes the lock, ``sales.tools.lock`` beside ``sales.ipynb``;
 `tool_changes` says for each difference whether it breaks a caller.
