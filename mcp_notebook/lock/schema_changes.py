@@ -7,7 +7,7 @@ not tell (two patterns, say), a difference is taken for a break.
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Any, Literal, TypeAlias
 
@@ -21,17 +21,10 @@ Direction: TypeAlias = Literal["narrower", "wider", "both", "added", "default", 
 _LOSES = frozenset({"narrower", "both"})
 _GAINS = frozenset({"wider", "both"})
 _TYPES = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
-_BOUNDS: Mapping[str, tuple[int, str]] = {
-    "minimum": (1, "minimum"),
-    "maximum": (-1, "maximum"),
-    "minLength": (1, "minimum length"),
-    "maxLength": (-1, "maximum length"),
-    "minItems": (1, "minimum number of items"),
-    "maxItems": (-1, "maximum number of items"),
-    "minProperties": (1, "minimum number of properties"),
-    "maxProperties": (-1, "maximum number of properties"),
-}
-"""Bounds, with 1 if a greater one is narrower, and -1 if a smaller one is; and their names."""
+_BOUNDS = (
+    *("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems"),
+    *("minProperties", "maxProperties"),
+)
 _RULES = (
     *("pattern", "format", "contentEncoding", "contentMediaType", "contentSchema", "multipleOf"),
     *("uniqueItems", "contains", "minContains", "maxContains", "unevaluatedItems"),
@@ -335,13 +328,14 @@ def _compare_values(old: dict[str, Any], new: dict[str, Any], name: str) -> Iter
 
 
 def _compare_bounds(old: dict[str, Any], new: dict[str, Any], name: str) -> Iterator[Difference]:
-    for key, (sign, word) in _BOUNDS.items():
+    for key in _BOUNDS:
+        sign = 1 if key.startswith("min") else -1  # 1: a greater bound is narrower
         before, after = (_find_limit(each, key, sign) for each in (old, new))
         if before != after:
             # Of two equal bounds, the exclusive one is narrower.
             is_narrower = (after[0] * sign, after[1]) > (before[0] * sign, before[1])
             texts = map(_write_limit, (after, before))
-            text = "the {} of {} is {} (was {})".format(word, name, *texts)
+            text = "`{}` of {} is {} (was {})".format(key, name, *texts)
             yield Difference("narrower" if is_narrower else "wider", text)
 
 

@@ -114,7 +114,7 @@ ARGUMENTS = {
     "narrower in a union": (
         takes(m={"anyOf": [INT | {"maximum": 12}, NULL]}),
         takes(m={"anyOf": [INT | {"maximum": 6}, NULL]}),
-        "breaking: the maximum of `m` is 6 (was 12)",
+        "breaking: `maximum` of `m` is 6 (was 12)",
     ),
     "a union in another order": (
         takes(m={"anyOf": [INT, NULL]}),
@@ -124,17 +124,17 @@ ARGUMENTS = {
     "least": (
         takes(n=INT | {"minimum": 0}),
         takes(n=INT | {"minimum": 1}),
-        "breaking: the minimum of `n` is 1 (was 0)",
+        "breaking: `minimum` of `n` is 1 (was 0)",
     ),
     "most": (
         takes(n=INT | {"maximum": 9}),
         takes(n=INT),
-        "compatible: the maximum of `n` is none (was 9)",
+        "compatible: `maximum` of `n` is none (was 9)",
     ),
     "exclusive": (
         takes(n={"type": "number", "minimum": 0}),
         takes(n={"type": "number", "exclusiveMinimum": 0}),
-        "breaking: the minimum of `n` is 0 (exclusive) (was 0)",
+        "breaking: `minimum` of `n` is 0 (exclusive) (was 0)",
     ),
     "exclusive in other words": (
         takes(n=INT | {"minimum": 1}),
@@ -144,7 +144,7 @@ ARGUMENTS = {
     "length": (
         takes(s=TEXT),
         takes(s=TEXT | {"maxLength": 5}),
-        "breaking: the maximum length of `s` is 5 (was none)",
+        "breaking: `maxLength` of `s` is 5 (was none)",
     ),
     "pattern": (
         takes(s=TEXT),
@@ -169,7 +169,7 @@ ARGUMENTS = {
     "number of items": (
         takes(ids={"type": "array"}),
         takes(ids={"type": "array", "minItems": 1}),
-        "breaking: the minimum number of items of `ids` is 1 (was 0)",
+        "breaking: `minItems` of `ids` is 1 (was 0)",
     ),
     "unique items": (
         takes(ids={"type": "array"}),
@@ -189,7 +189,7 @@ ARGUMENTS = {
     "a recursive definition": (
         tree(INT),
         tree(INT | {"minimum": 0}),
-        "breaking: the minimum of `root.v` is 0 (was none)",
+        "breaking: `minimum` of `root.v` is 0 (was none)",
     ),
     "values of a mapping": (
         takes(d={"type": "object", "additionalProperties": INT}),
