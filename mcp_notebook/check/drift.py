@@ -5,7 +5,7 @@ Pure, apart from reading and writing the lock.
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -45,12 +45,13 @@ class Drift:
             raise NotebookError(f"{self.path} cannot be written: {error.strerror}.") from None
 
 
-def find_drift(subject: Subject, *, is_replaced: bool = False) -> Drift:
+def find_drift(subject: Subject, *, is_replaced: bool = False, is_whole: bool = True) -> Drift:
     """Compare a notebook with its lock, if it has one.
 
     Args:
         subject: The notebook.
         is_replaced: The lock will be replaced, so one that cannot be read counts as none.
+        is_whole: All cells have run, so that what is not there is gone.
 
     Raises:
         NotebookError: The lock cannot be read.
@@ -63,20 +64,12 @@ def find_drift(subject: Subject, *, is_replaced: bool = False) -> Drift:
         if not is_replaced:
             raise
         lock = None
-    return Drift(path, entries, lock, () if lock is None else lock.compare(entries))
-
-
-def find_live_drift(subject: Subject) -> Drift:
-    """Compare what a running notebook has declared so far with its lock, if it has one.
-
-    Raises:
-        NotebookError: The lock cannot be read.
-    """
-    drift = find_drift(subject)
-    locked = {} if drift.lock is None else drift.lock.entries
-    both = locked.keys() & drift.entries.keys()
-    changes = [each for each in drift.changes if (each.kind, each.name) in both]
-    return replace(drift, lock=drift.lock if changes else None, changes=changes)
+    changes = [] if lock is None else lock.compare(entries)
+    if is_whole or lock is None:
+        return Drift(path, entries, lock, changes)
+    both = lock.entries.keys() & entries.keys()
+    changes = [each for each in changes if (each.kind, each.name) in both]
+    return Drift(path, entries, lock if changes else None, changes)
 
 
 def _describe_all(subject: Subject) -> Entries:

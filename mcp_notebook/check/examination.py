@@ -21,7 +21,7 @@ from mcp_notebook.check.answers import judge_answers
 from mcp_notebook.check.calls import call_examples, try_examples
 from mcp_notebook.check.descriptions import judge_words
 from mcp_notebook.check.direct_uses import find_direct_uses
-from mcp_notebook.check.drift import find_drift, find_live_drift
+from mcp_notebook.check.drift import find_drift
 from mcp_notebook.check.findings import Finding, is_clean, sort_findings
 from mcp_notebook.check.objects import judge_objects
 from mcp_notebook.check.report import print_json, print_report
@@ -118,7 +118,7 @@ async def examine_live(settings: Settings, kernel_id: str, sources: Sequence[str
     names = {None, *(tool.info.name for tool in tools)}
     # Cells that ran earlier may have declared tools that are gone.
     findings = [finding for finding in find_all(subject) if finding.tool in names]
-    drift = find_live_drift(subject)
+    drift = find_drift(subject, is_whole=False)
     print_report(subject, findings, drift)
     return is_clean(findings) and drift.is_clean
 

@@ -207,17 +207,14 @@ def _resolve(schema: Any, root: Any, seen: frozenset[str] = frozenset()) -> dict
     """Return a schema as an object, with what it refers to."""
     if not isinstance(schema, dict):
         return {} if schema is True else {"not": {}}
-    reference, several = schema.get("$ref"), schema.get("allOf")
-    if isinstance(reference, str) and reference not in seen:
-        target = root
-        for part in reference.removeprefix("#").split("/")[1:]:
-            target = _as_dict(target).get(part.replace("~1", "/").replace("~0", "~"))
-        target = _resolve(True if target is None else target, root, seen | {reference})
-        return _merge(target, {key: value for key, value in schema.items() if key != "$ref"})
-    if isinstance(several, list) and len(several) == 1:  # older pydantic's: a reference with words
-        target = _resolve(several[0], root, seen)
-        return _merge(target, {key: value for key, value in schema.items() if key != "allOf"})
-    return schema
+    reference = schema.get("$ref")
+    if not isinstance(reference, str) or reference in seen:
+        return schema
+    target = root
+    for part in reference.removeprefix("#").split("/")[1:]:
+        target = _as_dict(target).get(part.replace("~1", "/").replace("~0", "~"))
+    target = _resolve(True if target is None else target, root, seen | {reference})
+    return _merge(target, {key: value for key, value in schema.items() if key != "$ref"})
 
 
 def _merge(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:

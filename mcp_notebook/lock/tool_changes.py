@@ -62,9 +62,9 @@ def compare_entries(kind: str, name: str, old: Entry | None, new: Entry | None) 
 
 
 def _compare(old: Entry, new: Entry) -> Iterator[tuple[Level, str]]:
-    for key, word in (("title", "title"), ("description", "description"), ("text", "text")):
+    for key in ("title", "description", "text"):
         if old.get(key) != new.get(key):
-            yield "look", f"its {word} changed"
+            yield "look", f"its {key} changed"
     for key, word in (("uri", "URI"), ("mimeType", "MIME type")):
         if old.get(key) != new.get(key):
             yield "breaking", f"its {word} is {new.get(key)} (was {old.get(key)})"

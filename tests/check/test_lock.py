@@ -49,6 +49,7 @@ def change(path, *pairs):
     path.write_text(text, encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_same_notebook_gives_the_same_lock_without_machine_or_values(home, notebook, lock):
     text = lock.read_text(encoding="utf-8")
     content = json.loads(text)
@@ -66,6 +67,7 @@ def test_the_same_notebook_gives_the_same_lock_without_machine_or_values(home, n
     assert lock.read_bytes() == before  # its day, too: nothing else has changed
 
 
+@pytest.mark.slow
 def test_breaking_changes_and_those_to_look_at_end_with_1(home, notebook):
     assert "Nothing has changed since it was locked on " in run_check(home, notebook).stdout
     change(
@@ -93,6 +95,7 @@ def test_compatible_changes_end_with_0(home, notebook):
     assert "list_sales\t`year` also allows null\tcompatible" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_lock_that_cannot_be_read_ends_with_2_until_it_is_written_again(home, notebook, lock):
     lock.write_text("<<<<<<< HEAD\n", encoding="utf-8")
     done = run_check(home, notebook)
@@ -104,6 +107,7 @@ def test_a_lock_that_cannot_be_read_ends_with_2_until_it_is_written_again(home, 
     assert "its entry in the lock is damaged\tbreaking" in run_check(home, notebook).stdout
 
 
+@pytest.mark.slow
 def test_nothing_is_locked_while_a_cell_fails(home, notebook, lock):
     before = lock.read_bytes()
     change(notebook, ("def add", "1 / 0\\ndef add"))
@@ -113,6 +117,7 @@ def test_nothing_is_locked_while_a_cell_fails(home, notebook, lock):
     assert lock.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_windows_gives_the_same_lock(home, notebook, lock):
     before = lock.read_bytes()
     lock.unlink()
@@ -122,6 +127,7 @@ def test_windows_gives_the_same_lock(home, notebook, lock):
     assert lock.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_the_demo_notebook_is_as_it_was_locked(home):
     for name in ("good_tools.ipynb", "good_tools.tools.lock"):
         shutil.copy(ROOT / "notebooks" / name, home)

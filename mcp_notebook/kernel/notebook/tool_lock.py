@@ -12,7 +12,7 @@ from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.lock import lock_file
 from mcp_notebook.lock.lock_file import Lock
-from mcp_notebook.lock.tool_changes import LEVELS
+from mcp_notebook.lock.tool_changes import LEVELS, Change
 from mcp_notebook.text.wording import count
 
 _MAX_LISTED = 20
@@ -30,6 +30,8 @@ class ToolLock:
         self._file = file
         self._seen: tuple[object, Lock | None] = None, None
         """The file's state when it was last read, and what it had."""
+        self._found: dict[str, tuple[Lock, object, list[Change]]] = {}
+        """What was found of each tool, and of what: the side panel asks many times a second."""
 
     def describe(self, tool: DeclaredTool) -> list[str]:
         """Return how a tool differs from the lock: in a line, then change by change.
@@ -39,7 +41,11 @@ class ToolLock:
         lock = self._read()
         if lock is None or lock_file.find_key(tool.info) not in lock.entries:
             return []
-        changes = sorted(lock.find_changes(tool.info), key=lambda each: LEVELS.index(each.level))
+        found = self._found.get(tool.name)
+        if found is None or found[0] is not lock or found[1] is not tool.info:
+            found = lock, tool.info, lock.find_changes(tool.info)
+            self._found[tool.name] = found
+        changes = sorted(found[2], key=lambda each: LEVELS.index(each.level))
         if not changes:
             return []
         first, more = changes[0], len(changes) - 1
