@@ -20,6 +20,8 @@ CACHE = f"{PREFIX}cache"
 """Of a tool: the number of seconds for which clients may reuse its results, or "ephemeral"."""
 CONFIRM = f"{PREFIX}confirm"
 """Of a tool: true if a person is asked before each call."""
+DIGEST = f"{PREFIX}digest"
+"""Of a tool that a bridge with ``--locked`` offers: the hash of its declaration, as in the lock."""
 CODE = f"{PREFIX}code"
 """Of a notebook that has to run: a hash of its code, so that a person's consent is for no other."""
 

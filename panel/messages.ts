@@ -24,6 +24,8 @@ export interface ITool {
   errors: number;
   cell?: string;
   cell_deleted?: boolean;
+  /** How it differs from the notebook's lock: in a line, then change by change. */
+  changes?: string[];
 }
 
 export interface IOpenCall {
@@ -129,7 +131,8 @@ export type Action =
   | { action: 'stop'; call: number }
   | { action: 'answer'; question: number; decision: Decision }
   | { action: 'switch'; tool: string; on: boolean }
-  | { action: 'remove'; tool: string };
+  | { action: 'remove'; tool: string }
+  | { action: 'lock'; tool: string };
 
 /** What is new of a notebook; `counts` has new numbers of calls and errors, by the tools' names. */
 export type Changes = Partial<INotebookState> & { counts?: { [name: string]: [number, number] } };

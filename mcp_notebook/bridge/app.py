@@ -137,7 +137,7 @@ class Bridge:
         self._headless_count = 0
         """Headless notebooks that are served or being started."""
         self._catalog = Catalog()
-        self.links = Links(self._catalog, inspects=settings.inspect)
+        self.links = Links(self._catalog, inspects=settings.inspect, is_locked=settings.locked)
         self.server = NotebookServer(
             self._catalog,
             self.links,

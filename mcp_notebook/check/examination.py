@@ -21,15 +21,17 @@ from mcp_notebook.check.answers import judge_answers
 from mcp_notebook.check.calls import call_examples, try_examples
 from mcp_notebook.check.descriptions import judge_words
 from mcp_notebook.check.direct_uses import find_direct_uses
+from mcp_notebook.check.drift import find_drift
 from mcp_notebook.check.findings import Finding, is_clean, sort_findings
 from mcp_notebook.check.objects import judge_objects
-from mcp_notebook.check.report import print_report
+from mcp_notebook.check.report import print_json, print_report
 from mcp_notebook.check.schemas import judge_schemas
 from mcp_notebook.check.subject import CheckedTool, CodeCell, Subject, find_definition
 from mcp_notebook.discovery.records import list_live_records
 from mcp_notebook.errors import NotebookError
 from mcp_notebook.protocol.versions import VERSIONS
 from mcp_notebook.settings.settings import Settings
+from mcp_notebook.text.terminal import print_note
 from mcp_notebook.wire import messages
 
 Check: TypeAlias = Callable[[Subject], Iterable[Finding]]
@@ -54,17 +56,30 @@ class Examination:
     """Seconds that a call with an example may take."""
     calls_all: bool = False
     """Whether to call tools that are not read-only."""
+    locks: bool = False
+    """Whether to write the lock."""
+    as_json: bool = False
+    """Whether to print the report for programs."""
 
 
 async def examine(settings: Settings, examination: Examination) -> bool:
     """Check a notebook's tools, print the findings, and return whether there are none but notes.
 
     Raises:
-        NotebookError: The notebook cannot be run.
+        NotebookError: The notebook cannot be run, or its lock cannot be read or written.
     """
     subject = await run_subject(settings, examination)
-    findings = find_all(subject)
-    print_report(subject, findings)
+    findings, drift = find_all(subject), find_drift(subject, is_replaced=examination.locks)
+    if examination.as_json:
+        print_json(findings, drift)
+    else:
+        print_report(subject, findings, drift)
+    if not examination.locks:
+        return is_clean(findings) and drift.is_clean
+    if subject.failures:
+        raise NotebookError("Not locked, because a cell fails: what it declares is not known.")
+    drift.write()
+    print_note(f"Locked in {drift.path}.")
     return is_clean(findings)
 
 
@@ -77,7 +92,7 @@ async def examine_live(settings: Settings, kernel_id: str, sources: Sequence[str
         sources: The source of the cells that have run, by their execution count.
 
     Raises:
-        NotebookError: The kernel is gone.
+        NotebookError: The kernel is gone, or the lock cannot be read.
         LinkError: It does not answer.
     """
     records = list_live_records(settings.records_folder)
@@ -103,8 +118,9 @@ async def examine_live(settings: Settings, kernel_id: str, sources: Sequence[str
     names = {None, *(tool.info.name for tool in tools)}
     # Cells that ran earlier may have declared tools that are gone.
     findings = [finding for finding in find_all(subject) if finding.tool in names]
-    print_report(subject, findings)
-    return is_clean(findings)
+    drift = find_drift(subject, is_whole=False)
+    print_report(subject, findings, drift)
+    return is_clean(findings) and drift.is_clean
 
 
 def find_all(subject: Subject) -> list[Finding]:

@@ -8,22 +8,27 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
+from dataclasses import asdict
 
+from msgspec import to_builtins
+
+from mcp_notebook.check.drift import Drift
 from mcp_notebook.check.findings import Finding, Severity
 from mcp_notebook.check.subject import Answer, CheckedTool, Subject
-from mcp_notebook.text.terminal import print_check, print_output, print_table
+from mcp_notebook.text.terminal import print_check, print_data, print_output, print_table
 from mcp_notebook.text.wording import count
 
 _MARKS: dict[Severity, str] = {"error": "✗", "warning": "!", "note": "-"}
 _TITLES = ("Tool", "Entry", "Calls", "Seconds", "Answer", "Changes", "Found")
+_CHANGE_TITLES = ("Tool", "Change", "For callers")
 _CHARACTERS = 4
 """Characters of a token on average, in English text and JSON."""
 _INDENT = 4
 """Columns before a finding's text."""
 
 
-def print_report(subject: Subject, findings: Sequence[Finding]) -> None:
-    """Print a line for each tool, and the findings."""
+def print_report(subject: Subject, findings: Sequence[Finding], drift: Drift) -> None:
+    """Print a line for each tool, the findings, and what has changed since the lock."""
     rows = [_make_row(subject, tool, findings) for tool in subject.list_tools()]
     if not rows:
         print_output("There are no tools to call.")
@@ -43,6 +48,25 @@ def print_report(subject: Subject, findings: Sequence[Finding]) -> None:
         print_check(_MARKS[finding.severity], _describe(finding), is_wrong=is_wrong)
     wrong = sum(finding.severity != "note" for finding in findings)
     print_output("No findings." if not wrong else f"{count(wrong, 'finding')}.")
+    if drift.lock is not None:
+        print_output(_describe_lock(drift, drift.lock.day))
+        print_table(_CHANGE_TITLES, [(each.name, each.text, each.level) for each in drift.changes])
+
+
+def print_json(findings: Sequence[Finding], drift: Drift) -> None:
+    """Print the findings, and what has changed since the lock, as one JSON object."""
+    report = {
+        "findings": [asdict(finding) for finding in findings],
+        "locked": None if drift.lock is None else drift.lock.locked,
+        "changes": to_builtins(drift.changes),
+    }
+    print_data(json.dumps(report, indent=2, ensure_ascii=False))
+
+
+def _describe_lock(drift: Drift, day: str) -> str:
+    if not drift.changes:
+        return f"Nothing has changed since it was locked on {day}."
+    return f"Changed since it was locked on {day}; `--lock` accepts it:"
 
 
 def count_tokens(text: str) -> int:

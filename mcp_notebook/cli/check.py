@@ -21,9 +21,10 @@ _FAILED = 2
     epilog=format_examples(
         "mcp-notebook check notebooks/weather.ipynb",
         "mcp-notebook check notebooks/weather.ipynb --all",
+        "mcp-notebook check notebooks/weather.ipynb --lock",
     ),
 )
-def check(
+def check(  # noqa: PLR0913 - one for each option
     notebook: Annotated[
         Path,
         typer.Argument(metavar="NOTEBOOK", help="The notebook to check.", show_default=False),
@@ -39,12 +40,24 @@ def check(
         float,
         typer.Option(metavar="SECONDS", min=0.1, help="How long a call with an example may take."),
     ] = 30.0,
+    lock: Annotated[
+        bool,
+        typer.Option(
+            "--lock",
+            help="Write what the notebook offers into a file beside it, NOTEBOOK.tools.lock. From "
+            "then on, the check says what has changed since.",
+        ),
+    ] = False,
+    json_: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object, for programs.")
+    ] = False,
     live: Annotated[str | None, typer.Option("--live", hidden=True)] = None,
 ) -> None:
     """Test and review the tools of a notebook before a model uses them.
 
     The notebook runs in a kernel of its own. Each read-only tool is called with its examples: in a
-    copy of the kernel, to see what it changes, and by clients of both eras of MCP.
+    copy of the kernel, to see what it changes, and by clients of both eras of MCP. If the notebook
+    has a lock, what has changed since is judged for callers: breaking, to look at, or compatible.
 
     The exit status is 1 if there is something to correct, and 2 if the check was not possible.
     """
@@ -60,6 +73,8 @@ def check(
             notebook=notebook,
             limit=timeout,
             calls_all=all_,
+            locks=lock,
+            as_json=json_,
         )
         is_clean = run_command(examine, Settings.from_environment(), examination)
     if not is_clean:

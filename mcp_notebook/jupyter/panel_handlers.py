@@ -86,6 +86,12 @@ class _Remove(_Action):
     tool: str
 
 
+class _Lock(_Action):
+    request = messages.LockTool
+    action: Literal["lock"]
+    tool: str
+
+
 class _Switch(_Action):
     request = messages.SwitchTool
     action: Literal["switch"]
@@ -132,7 +138,7 @@ class _Undo(_Action):
 
 
 _AnyAction: TypeAlias = (
-    _Stop | _Answer | _Remove | _Switch | _Propose | _Take | _Settle | _Reject | _Undo
+    _Stop | _Answer | _Remove | _Lock | _Switch | _Propose | _Take | _Settle | _Reject | _Undo
 )
 _ANY_ACTION: TypeAdapter[_AnyAction] = TypeAdapter(
     Annotated[_AnyAction, Field(discriminator="action")]

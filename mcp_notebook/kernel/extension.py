@@ -59,6 +59,7 @@ from mcp_notebook.kernel.notebook.resource_changes import (
     list_names,
     list_words,
 )
+from mcp_notebook.kernel.notebook.tool_lock import ToolLock
 from mcp_notebook.kernel.notebook.tool_problems import describe_orphans
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.files.shared_folders import SharedFolders
@@ -123,6 +124,7 @@ class Extension:
         )
         file = previous and previous.notebook_file
         self.notebook_file: NotebookFile = file or NotebookFile(shell.user_ns, self._read_traces)
+        self._lock = ToolLock(self.notebook_file)
         self._resource_changes = ResourceChanges(shell.user_ns)
         self._changed_at: dict[str, float] = {}
         """When resources may have changed since they were declared, by URI."""
@@ -285,6 +287,7 @@ class Extension:
     def _make_panel(self) -> SidePanel:
         source = PanelSource(
             registry=self.registry,
+            lock=self._lock,
             invoker=self.invoker,
             settings=self.settings,
             kernel=self._id,
@@ -472,7 +475,7 @@ class Extension:
             tool for tool in self.registry.tools if tool.name in wanted and tool.info.text is None
         ]
         if tools:
-            display(build_card(tools, self.registry.list_hosts), raw=True)
+            display(build_card(tools, self.registry.list_hosts, self._lock.describe), raw=True)
 
 
 def _make_task_store(kernel_id: str, settings: Settings, resources: ResourceStore) -> TaskStore:

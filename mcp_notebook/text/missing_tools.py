@@ -9,6 +9,7 @@ client that calls a tool that recently went missing.
 the tool was dropped             its variable was deleted or rebound, or cannot become a tool
 the tool was not declared        although its notebook did last time, or its code seems to
 the tool was switched off        in the side panel, by the notebook's user
+the tool is not as it was locked  and its bridge offers only what is locked
 the tool was renamed             by its author, or with its notebook
 another notebook has the name    both tools are listed as ``<notebook>_<tool>``
 clients know another tool by it  which was listed as ``<notebook>_<tool>``; now this one is
@@ -27,6 +28,7 @@ another bridge runs it           a notebook without a frontend belongs to the br
 ===============================  ==================================================================
 """
 
+import math
 import time
 from collections.abc import Sequence
 
@@ -51,6 +53,8 @@ DEFINE_AGAIN = "If it is still needed, define it again and run its cell."
 RUN_AGAIN = "Run its cell again, and it returns."
 SWITCHED_OFF = "Its user has switched it off in the side panel."
 SWITCH_ON = "Ask the user to switch it on there."
+LASTING = math.inf
+"""`DroppedTool.at` of a tool that clients do not see for as long as this is said of it."""
 _RESTART = "Restart the notebook's kernel and run its cells again."
 _WAIT_OR_RELOAD = (
     "It may be busy: try again when its cell has ended. If that does not help, run `%reload_ext "
@@ -101,7 +105,7 @@ class DroppedTool(Struct, frozen=True):
     reason: str
     """What happened, as a sentence."""
     at: float
-    """When the tool went, in seconds since the epoch."""
+    """When the tool went, in seconds since the epoch; `LASTING`: it is kept from clients."""
     next_step: str = DEFINE_AGAIN
     """What the user can do, as a sentence."""
     new_name: str | None = None
@@ -121,8 +125,8 @@ def explain_dropped(
     """
     if listed_as is not None:
         return explain_renamed(notebook, tool, listed_as, dropped.at)
-    reason = f"{dropped.reason} That was at {format_time(dropped.at)}."
-    return MissingTool(notebook, tool, reason, dropped.next_step)
+    when = "" if dropped.at == LASTING else f" That was at {format_time(dropped.at)}."
+    return MissingTool(notebook, tool, f"{dropped.reason}{when}", dropped.next_step)
 
 
 def explain_undeclared(notebook: str, tool: str, at: float) -> MissingTool:

@@ -21,9 +21,9 @@ bridge -> kernel             `Call` (with an id that the bridge chooses, unique 
                              `Complete` (ids from the same numbers as calls), `Clients`, `StopCall`,
                              `KeepCall`, `AskTask`, `AnswerTask`, `UnknownCall`,
                              `CancelTask`, `WatchNotebook`, `SwitchTool`, `RemoveTool`,
-                             `AnswerConsent`, `AskCall`, `SwitchProposals`, `TakeProposal`,
-                             `SettleProposal`, `RejectProposal`, `UndoProposal` (ids as before),
-                             `NotebookMoved`
+                             `LockTool`, `AnswerConsent`, `AskCall`, `SwitchProposals`,
+                             `TakeProposal`, `SettleProposal`, `RejectProposal`, `UndoProposal`
+                             (ids as before), `NotebookMoved`
 kernel -> bridge             `Tools` (the whole list, after every change), `Progress` of a call,
                              `Log` of a call, `Ask` and `Withdraw` (a question of a call),
                              `Returned` (exactly one per `Call`, always its last message),
@@ -33,8 +33,7 @@ kernel -> bridge             `Tools` (the whole list, after every change), `Prog
                              (exactly one per `StopCall`), `TaskState` (when a call has become
                              a task, and exactly one per request about a task),
                              `NotebookState` (after `WatchNotebook`), `PanelAnswer` (exactly one
-                             per `SwitchTool`, `RemoveTool`, `AnswerConsent`, and request
-                             about proposals),
+                             per `PanelAction`),
                              `CallDetails` (exactly one per `AskCall`), `ShowPanel`, `Goodbye`
                              (the kernel ends the conversation deliberately and says why)
 ===========================  ===================================================================

@@ -611,6 +611,13 @@ class RemoveTool(Message, frozen=True, tag="remove_tool"):
     tool: str
 
 
+class LockTool(Message, frozen=True, tag="lock_tool"):
+    """Writes a tool as it is now into the notebook's lock. Sent only of tools with ``changes``."""
+
+    id: int
+    tool: str
+
+
 class AnswerConsent(Message, frozen=True, tag="answer_consent"):
     """Answers an open question whether a call may run."""
 
@@ -729,6 +736,8 @@ class SeenTool(Message, frozen=True):
     """The id of the cell that declares it, if the frontend gave one."""
     cell_deleted: bool = False
     """Whether the frontend has reported that cell as deleted."""
+    changes: list[str] = field(default_factory=list)
+    """How it differs from the notebook's lock: in a line, then change by change."""
 
 
 class OpenCall(Message, frozen=True):
@@ -894,7 +903,7 @@ class CallDetails(Message, frozen=True, tag="call_details"):
 
 
 class PanelAnswer(Message, frozen=True, tag="panel_answer"):
-    """The outcome of a `SwitchTool`, `RemoveTool`, `AnswerConsent` or one of `AboutProposals`."""
+    """The outcome of a `PanelAction`."""
 
     id: int
     message: str
@@ -907,7 +916,7 @@ class ShowPanel(Message, frozen=True, tag="show_panel"):
     """Asks the pages that show the notebook to open their side panels."""
 
 
-PanelAction: TypeAlias = SwitchTool | RemoveTool | AnswerConsent | AboutProposals
+PanelAction: TypeAlias = SwitchTool | RemoveTool | LockTool | AnswerConsent | AboutProposals
 """Actions of a person in a side panel; the kernel answers each with one `PanelAnswer`."""
 AboutPanel: TypeAlias = WatchNotebook | AskCall | PanelAction
 """Requests of side panels."""

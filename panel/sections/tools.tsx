@@ -85,23 +85,56 @@ function ToolRow(props: ISectionProps & { tool: ITool }): JSX.Element {
       />
     </li>
   );
-  if (!isOrphan) {
-    return row;
-  }
   return (
     <>
       {row}
-      <li className="jp-mcp-row jp-mcp-small">
-        <span className="jp-mcp-main">{trans.__('Its cell was deleted.')}</span>
-        <SmallButton
-          kind="warn"
-          label={trans.__('Remove %1', tool.name)}
-          title={trans.__('Remove %1; its function stays defined', tool.name)}
-          onClick={() => void store.act(kernel, { action: 'remove', tool: tool.name })}
-        >
-          {trans.__('Remove')}
-        </SmallButton>
-      </li>
+      {isOrphan && (
+        <li className="jp-mcp-row jp-mcp-small">
+          <span className="jp-mcp-main">{trans.__('Its cell was deleted.')}</span>
+          <SmallButton
+            kind="warn"
+            label={trans.__('Remove %1', tool.name)}
+            title={trans.__('Remove %1; its function stays defined', tool.name)}
+            onClick={() => void store.act(kernel, { action: 'remove', tool: tool.name })}
+          >
+            {trans.__('Remove')}
+          </SmallButton>
+        </li>
+      )}
+      {!!tool.changes?.length && <ChangesRow {...props} changes={tool.changes} />}
     </>
+  );
+}
+
+/** What differs from the notebook's lock; a click locks the tool as it is. */
+function ChangesRow(props: ISectionProps & { tool: ITool; changes: string[] }): JSX.Element {
+  const { store, trans, kernel, tool, changes } = props;
+  const [isOpen, setIsOpen] = React.useState(false);
+  return (
+    <li className="jp-mcp-row jp-mcp-small">
+      <span className="jp-mcp-main" title={changes[0]}>
+        {changes[0]}
+      </span>
+      <SmallButton
+        label={trans.__('Show what changed in %1', tool.name)}
+        expanded={isOpen}
+        onClick={() => setIsOpen(!isOpen)}
+      >
+        {isOpen ? trans.__('Hide') : trans.__('Show')}
+      </SmallButton>
+      <SmallButton
+        label={trans.__('Lock %1 again, as it is now', tool.name)}
+        onClick={() => void store.act(kernel, { action: 'lock', tool: tool.name })}
+      >
+        {trans.__('Lock again')}
+      </SmallButton>
+      {isOpen && (
+        <ul className="jp-mcp-list">
+          {changes.slice(1).map(change => (
+            <li key={change}>{change}</li>
+          ))}
+        </ul>
+      )}
+    </li>
   );
 }

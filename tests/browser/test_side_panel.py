@@ -57,6 +57,34 @@ def test_calls_are_seen_and_stopped_while_a_cell_runs(server, open_notebook, fin
         panel.expect_text("None is running.", section="Running calls")
 
 
+LOCK = """
+import json, os, pathlib
+tool = {"inputSchema": {"type": "object", "properties": {"town": {"type": "string"}}}}
+path = pathlib.Path(os.environ["JPY_SESSION_NAME"]).with_suffix(".tools.lock")
+path.write_text(json.dumps({"locked": "2026-11-28", "tools": {"rain_in": tool}}));
+"""
+
+
+def test_what_changed_since_a_tool_was_locked_is_shown_and_a_click_locks_it_again(
+    open_notebook, find_assistant
+):
+    notebook = open_notebook("quickstart.ipynb")
+    panel, _ = open_panel(notebook, find_assistant)
+    notebook.run(LOCK)
+    panel.expect_text(
+        "Changed since it was locked on 28 November 2026: `town` was", section="Tools"
+    )
+    panel.button("Show what changed in rain_in").click()
+    panel.expect_text("`city` was added and is required: breaking", section="Tools")
+    for theme in THEMES:
+        notebook.use_theme(theme)
+        notebook.photograph(f"side_panel_lock_{theme}", panel.place)
+        assert find_violations(panel.place) == []
+    panel.button("Lock rain_in again, as it is now").click()
+    panel.expect_text("Locked rain_in as it is now, in quickstart-0.tools.lock.")
+    expect(panel.section("Tools").get_by_text("Changed since")).to_have_count(0, timeout=SOON)
+
+
 def test_prompts_and_skills_and_calls_of_prompts_are_marked(open_notebook, find_assistant):
     notebook = open_notebook("quickstart.ipynb")
     panel, _ = open_panel(notebook, find_assistant)

@@ -250,7 +250,7 @@ class ServedNotebook:
                 tools = (*tools, *(_quote(tool, place) for tool in new))
             text = " ".join(filter(None, about[: None if self.has_run else -1]))
             tools = (*tools, _make_declaration(self.name, text, code.digest))
-        return ExpectedKernel(self.id, self.name, tools, self._note_call)
+        return ExpectedKernel(self.id, self.name, tools, self.path, self._note_call)
 
     # -- its kernels -------------------------------------------------------------------------------
 

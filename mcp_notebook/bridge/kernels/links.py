@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self, TypeAlias
 
 import anyio
@@ -15,6 +16,7 @@ from msgspec import structs
 
 from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry
 from mcp_notebook.bridge.kernels.link import Link
+from mcp_notebook.bridge.kernels.locked_tools import keep_locked, list_locked
 from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, Listener
 from mcp_notebook.content import Resource, Result
 from mcp_notebook.discovery.records import Record, is_alive
@@ -65,6 +67,8 @@ class ExpectedKernel:
     """The name of its notebook."""
     tools: Sequence[messages.ToolInfo]
     """What it offered when it last ran."""
+    path: Path
+    """The notebook's file."""
     start: Callable[[str | None, str], None] | None = None
     """Starts it when a call needs it; None: it is starting already. It is given the digest of the
     code that the call may run, or None for any, and the caller, unless it is the user."""
@@ -120,15 +124,22 @@ class Links:
     Args:
         catalog: Receives the kernels' tools.
         inspects: Whether the kernels' variables are offered.
+        is_locked: Whether only tools are offered that are as their notebook's lock says.
         retry_after: Seconds before a live kernel that did not answer is tried again.
     """
 
     def __init__(
-        self, catalog: Catalog, *, inspects: bool = False, retry_after: float = RETRY_AFTER
+        self,
+        catalog: Catalog,
+        *,
+        inspects: bool = False,
+        is_locked: bool = False,
+        retry_after: float = RETRY_AFTER,
     ) -> None:
         self._retry_after = retry_after
         self._catalog = catalog
         self._inspects = inspects
+        self._is_locked = is_locked
         self.on_change: Callable[[], None] = lambda: None
         """Called whenever the list of tools that clients see has changed."""
         self.on_link: Callable[[Link], None] = lambda _link: None
@@ -204,7 +215,14 @@ class Links:
         for kernel in kernels:
             if kernel.id not in self._expected:
                 self._expected[kernel.id] = Arrival(kernel.start)
-        named = [(kernel.id, kernel.notebook, kernel.tools) for kernel in kernels]
+        named = [
+            (
+                kernel.id,
+                kernel.notebook,
+                list_locked(kernel.tools, kernel.path) if self._is_locked else kernel.tools,
+            )
+            for kernel in kernels
+        ]
         if self._catalog.set_kernels(named) and not is_first:
             self.on_change()
 
@@ -516,6 +534,8 @@ class Links:
         self._modified[record.id] = dict(message.modified)
         is_replaced = self._links.get(record.id) is link is not self._serving.get(link.entry_id)
         if not is_replaced:
+            if self._is_locked:
+                message = keep_locked(message, record.notebook)
             self._set_tools(link.entry_id, record.name, message)
 
     def _set_tools(

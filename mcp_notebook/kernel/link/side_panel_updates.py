@@ -174,6 +174,7 @@ class Watchers:
                     text, is_error = str(error), True
                 answer = messages.PanelAnswer(id=message.id, message=text, is_error=is_error)
                 send(answer, ())
+                self.note_change()
 
     def _send_to_all(self, message: messages.ShowPanel) -> None:
         for send in tuple(self._watchers):

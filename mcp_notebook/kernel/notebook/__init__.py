@@ -5,10 +5,10 @@ Face: `McpMagics` and `suggest_correction` (`magics`), `Notebook` (`mcp_verbs`),
 `declare_decorated` (`declarations`), `NotebookFile` (`notebook_file`),
 `ResourceChanges` (`resource_changes`), `Inspection` (`inspection`), `Proposing` (`proposing`),
 `SidePanel` (`side_panel_state`), `CallNames` (`cells`), `describe_orphans` (`tool_problems`),
-`public_address` and `EXTENSION` (`loaded_extension`) for the extension; `read_line` (`magic_line`)
-and `parse_cell` (`reassigned_names`) for the checks; for authors, who import them from
-`mcp_notebook`, `mcp_tool` and `mcp_tools` (`decorators`), `Tool` and `registry` (`registry`), and
-`SharedPath` (`shared_path`).
+`ToolLock` (`tool_lock`), `public_address` and `EXTENSION` (`loaded_extension`) for the extension;
+`read_line` (`magic_line`) and `parse_cell` (`reassigned_names`) for the checks; for authors, who
+import them from `mcp_notebook`, `mcp_tool` and `mcp_tools` (`decorators`), `Tool` and `registry`
+(`registry`), and `SharedPath` (`shared_path`).
 
 The path of a ``%%mcp_tool`` cell: `magic_line` parses the line, `cells` runs the cell or compiles
 it to a function, `declarations` builds the tools, `cell_tools` registers them as the cell's, and

@@ -79,12 +79,15 @@ class ToolFacts(Struct, frozen=True):
     warnings: tuple[str, ...]
 
 
-def gather_facts(tool: DeclaredTool, hosts: Sequence[str] = ()) -> ToolFacts:
+def gather_facts(
+    tool: DeclaredTool, hosts: Sequence[str] = (), changes: Sequence[str] = ()
+) -> ToolFacts:
     """Gather the contents of a tool's card.
 
     Args:
         tool: The tool.
         hosts: Origins that its own view may load from.
+        changes: How it differs from the notebook's lock.
     """
     return ToolFacts(
         kind=tool.info.kind,
@@ -96,7 +99,7 @@ def gather_facts(tool: DeclaredTool, hosts: Sequence[str] = ()) -> ToolFacts:
         badges=_list_badges(tool),
         details=_list_details(tool, hosts),
         parameters=_list_parameters(tool),
-        warnings=tuple(tool.warnings),
+        warnings=(*tool.warnings, *changes),
     )
 
 

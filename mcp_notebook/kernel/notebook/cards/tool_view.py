@@ -43,14 +43,16 @@ _DOT = " \N{MIDDLE DOT} "
 def build_card(
     tools: Sequence[DeclaredTool],
     list_hosts: Callable[[DeclaredTool], Sequence[str]] = lambda _tool: (),
+    list_changes: Callable[[DeclaredTool], Sequence[str]] = lambda _tool: (),
 ) -> dict[str, str]:
     """Return the MIME bundle of a card: what is always true of these tools.
 
     Args:
         tools: The tools.
         list_hosts: Returns the origins that a tool's own view may load from.
+        list_changes: Returns how a tool differs from the notebook's lock, in a line at first.
     """
-    facts = [gather_facts(tool, list_hosts(tool)) for tool in tools]
+    facts = [gather_facts(tool, list_hosts(tool), list_changes(tool)[:1]) for tool in tools]
     return {
         "text/html": make_printable(_render_html(facts)),
         "text/plain": make_printable("\n".join(map(_render_text, facts))),

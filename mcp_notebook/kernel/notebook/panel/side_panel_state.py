@@ -37,6 +37,7 @@ from mcp_notebook.kernel.notebook.panel.thumbnails import (
 )
 from mcp_notebook.kernel.notebook.proposing import Proposing
 from mcp_notebook.kernel.notebook.public_address import find_public_address
+from mcp_notebook.kernel.notebook.tool_lock import ToolLock, describe_calls
 from mcp_notebook.kernel.notebook.tool_problems import list_problems
 from mcp_notebook.kernel.tools.context import ClientProgram, Update, describe_program
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
@@ -67,6 +68,8 @@ class PanelSource(Struct, frozen=True, kw_only=True):
 
     registry: ToolRegistry
     """Its tools."""
+    lock: ToolLock
+    """What they were when they were locked."""
     invoker: Invoker
     """Its calls and their log."""
     settings: Settings
@@ -151,6 +154,7 @@ class SidePanel:
                     errors=counts.tool_failures[tool.name],
                     cell=tool.cell,
                     cell_deleted=tool.cell in source.registry.deleted_cells,
+                    changes=self._list_changes(tool),
                 )
                 for tool in source.registry.tools
             ],
@@ -212,6 +216,7 @@ class SidePanel:
         Raises:
             NoSuchTool: There is no such tool.
             NoSuchQuestion: The question is not open.
+            NotebookError: The lock cannot be written.
             ProposalError: It cannot be done with the proposal now.
         """
         registry = self._source.registry
@@ -229,8 +234,19 @@ class SidePanel:
                     raise NoSuchTool(name, names, is_any=True)
                 registry.remove(name, reason="Its user removed it in the side panel.")
                 return f"Removed {name}. Its function is still defined."
+            case messages.LockTool(tool=name):
+                tool = registry.get(name)
+                if tool is None:
+                    raise NoSuchTool(name, names, is_any=True)
+                return self._source.lock.renew(tool)
             case _:
                 return self._proposing.act(request)
+
+    def _list_changes(self, tool: DeclaredTool) -> list[str]:
+        changes = self._source.lock.describe(tool)
+        if changes:
+            changes[0] += describe_calls(self.log.list_calls(), tool)
+        return list(map(_make_line, changes))
 
     def open(self) -> bool:
         """Open the panel in the pages of the notebook; return whether there is one."""

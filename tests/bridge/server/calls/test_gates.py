@@ -3,6 +3,7 @@
 The other gates: test_call_starter.py, tests/e2e/test_tokens.py and tests/bridge/consent.
 """
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import anyio
@@ -73,7 +74,8 @@ async def test_what_is_too_deep_and_too_much_is_found_at_any_size():
 async def test_a_call_of_a_kernel_that_still_starts_waits_until_the_bridge_is_stopped():
     catalog, said = Catalog(), []
     links, tools = Links(catalog), PermittedTools(catalog)
-    links.expect([ExpectedKernel("kernel", "sums", [ToolInfo(name="one", input_schema={})])])
+    one = ToolInfo(name="one", input_schema={})
+    links.expect([ExpectedKernel("kernel", "sums", [one], Path("sums.ipynb"))])
 
     async def note(progress):
         said.append(progress.message)

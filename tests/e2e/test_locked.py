@@ -1,0 +1,141 @@
+"""A notebook with a lock: what its author sees, and what clients of ``--locked`` get."""
+
+import json
+from pathlib import Path
+
+import pytest
+from clients import ERAS, LOAD, connected, text_of
+from live import Link, live_kernel, record_of
+from mcp import MCPError
+from notebook_files import write_notebook
+
+from mcp_notebook import meta_keys
+from mcp_notebook.lock.lock_file import describe, find_key, find_path, read_lock, write_lock
+from mcp_notebook.wire import messages
+
+TOP = '%%mcp_tool --read-only\ndef top(year: int = 2015) -> str:\n    "Top."\n    return "x"'
+TOTAL = '%%mcp_tool --read-only\ndef total() -> str:\n    "Total."\n    return "all"'
+NEW = TOTAL.replace("total", "late")
+
+
+def lock_tools(kernel):
+    """Lock what the kernel offers, on a day."""
+    path = find_path(Path(record_of(kernel).notebook))
+    with Link(record_of(kernel)) as link:
+        write_lock(path, {find_key(info): describe(info) for info in link.welcome.tools}, None)
+    lock = json.loads(path.read_text()) | {"locked": "2026-11-28"}
+    path.write_text(json.dumps(lock))
+    return path
+
+
+@pytest.fixture
+def sales(home):
+    """A notebook whose tools `top` and `total` are locked."""
+    path = write_notebook(home / "sales.ipynb", LOAD, TOP, TOTAL)
+    with live_kernel(home, notebook=str(path)) as kernel:
+        for cell in (LOAD, TOP, TOTAL):
+            kernel.ok(cell)
+        lock_tools(kernel)
+        yield kernel
+
+
+def show_card(kernel, cell):
+    (data,) = kernel.ok(cell).displays
+    return data["text/plain"]
+
+
+def test_a_card_says_in_one_line_what_differs_from_the_lock(sales):
+    assert "locked" not in show_card(sales, TOP)
+    card = show_card(sales, TOP.replace("year: int = 2015", "year: int, most: int = 3"))
+    line = (
+        "Changed since it was locked on 28 November 2026: `year` became required (1 more change)."
+    )
+    assert f"Warning: {line}" in card
+    assert "locked" not in show_card(sales, TOP)
+    assert "locked" not in show_card(sales, NEW)
+
+
+def test_a_lock_that_is_damaged_hides_no_card(sales):
+    path = find_path(Path(record_of(sales).notebook))
+    path.write_text("<<<<<<< HEAD")
+    assert "MCP tool top" in show_card(sales, TOP)
+    path.write_text('{"locked": "2026-11-28", "tools": {"top": {"inputSchema": 5}}}')
+    assert "its entry in the lock is damaged" in show_card(sales, TOP)
+
+
+def test_the_panel_shows_changes_and_calls_and_locks_again_with_a_click(sales):
+    path = find_path(Path(record_of(sales).notebook))
+    before = path.read_bytes()
+    sales.ok(TOP.replace("year: int = 2015", "year: int"))
+    with Link(record_of(sales)) as link, Link(record_of(sales)) as page:
+        link.call("top", year=2015)
+        page.send(messages.WatchNotebook())
+        line, *changes = find_tool(page.receive(), "top").changes
+        assert line.startswith("Changed since it was locked on 28 November 2026: `year` became req")
+        assert line.endswith(" unknown client called it 1 time since.")
+        assert changes == [
+            "`year` became required: breaking",
+        ]
+        assert path.read_bytes() == before  # nothing is written without a click
+        page.send(messages.LockTool(id=1, tool="top"))
+        (answer,) = page.receive_until(lambda each: isinstance(each, messages.PanelAnswer))[-1:]
+        assert answer.message == "Locked top as it is now, in sales.tools.lock."
+        state = page.receive_until(lambda each: getattr(each, "tools", None))[-1]
+        assert find_tool(state, "top").changes == []
+        assert read_lock(path).entries.keys() == {("tool", "top"), ("tool", "total")}
+        path.unlink()
+        page.send(messages.LockTool(id=2, tool="top"))
+        (answer,) = page.receive_until(lambda each: isinstance(each, messages.PanelAnswer))[-1:]
+        assert (answer.message, answer.is_error) == ("The lock is gone, or cannot be read.", True)
+
+
+def find_tool(state, name):
+    return next(tool for tool in state.tools if tool.name == name)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("era", ERAS)
+async def test_what_breaks_a_caller_is_not_offered_and_the_call_says_why(sales, home, era):
+    sales.ok(TOP.replace("year: int = 2015", "year: int"))
+    sales.ok(TOTAL.replace('"Total."', '"All of it."'))  # to look at
+    sales.ok(NEW)
+    async with connected(home, era, "http", "--locked") as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert tools.keys() == {"total", "read_notebook_resource"}
+        assert tools["total"].meta[meta_keys.DIGEST].startswith("sha256:")
+        assert text_of(await client.call_tool("total", {})) == "all"
+        refusals = [await refuse(client, name) for name in ("top", "late")]
+        assert (
+            "It has changed since it was locked on 28 November 2026: `year` became required. Its "
+            "author can accept that with `mcp-notebook check sales.ipynb --lock`." in refusals[0]
+        )
+        assert "It is not in the lock of 28 November 2026." in refusals[1]
+    async with connected(home, era, "http") as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert tools.keys() == {"top", "total", "late", "read_notebook_resource"}
+        assert meta_keys.DIGEST not in (tools["total"].meta or {})
+
+
+@pytest.mark.anyio
+async def test_a_headless_notebook_is_compared_as_well_and_without_a_lock_offers_nothing(
+    sales, home
+):
+    path = Path(record_of(sales).notebook)
+    write_notebook(path, LOAD, TOP.replace("year: int = 2015", "year: int"), TOTAL)
+    async with connected(home, "auto", "stdio", str(path), "--locked") as client:
+        assert "`year` became required" in await refuse(client, "top")
+        assert text_of(await client.call_tool("total", {})) == "all"
+    find_path(path).unlink()
+    async with connected(home, "auto", "stdio", str(path), "--locked") as client:
+        assert "offers only what is locked, and there is no lock" in await refuse(client, "total")
+        assert (await client.list_tools()).tools == []
+
+
+async def refuse(client, name):
+    """Call a tool, and return the error."""
+    try:
+        result = await client.call_tool(name, {})
+    except MCPError as error:
+        return str(error)
+    assert result.is_error
+    return text_of(result)
