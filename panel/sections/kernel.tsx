@@ -2,7 +2,8 @@
 import * as React from 'react';
 
 import { describeTrouble, stripBackticks } from '../format';
-import { IPanelContext, ISectionProps, LOAD } from '../hooks';
+import { IPanelContext, ISectionProps } from '../hooks';
+import { LOAD } from '../host';
 import { INotebookState } from '../messages';
 import { Copyable, Section, SmallButton } from './section';
 
