@@ -90,11 +90,14 @@ function Status(props: {
   );
 }
 
-export function ConnectionSection(props: ISectionProps): JSX.Element {
+export function ConnectionSection(props: ISectionProps): JSX.Element | null {
   const { store, trans, notebook } = props;
   const addresses = notebook.addresses.map(stripBackticks).filter(text => text.startsWith('http'));
   const own = store.host.server?.url ?? [];
-  const all = [...new Set(addresses.concat(own))];
+  const all = [...new Set([own, addresses].flat())];
+  if (all.length + notebook.problems.length === 0) {
+    return null;
+  }
   return (
     <Section title={trans.__('Connection')}>
       {all.map(address => (

@@ -1,0 +1,66 @@
+"""Runs one notebook's cells for the controller: a line of JSON for each, on stdin."""
+
+import json
+import sys
+from typing import Any
+
+from jupyter_client.manager import KernelManager
+
+
+def put(**message: Any) -> None:
+    """Send the controller a line."""
+    print(json.dumps(message), flush=True)
+
+
+def main() -> None:
+    """Run cells until stdin ends."""
+    manager = KernelManager(kernel_name="python3")
+    manager.start_kernel()
+    client = manager.client()
+    client.start_channels()
+    try:
+        client.wait_for_ready(60)
+        # As Microsoft's extension does.
+        client.execute_interactive(f"__vsc_ipynb_file__ = {sys.argv[1]!r}", silent=True)
+        for line in sys.stdin:
+            cell = json.loads(line)
+            if cell["code"] == "%restart":
+                manager.restart_kernel(now=True)
+                client.wait_for_ready(60)
+                client.execute_interactive(f"__vsc_ipynb_file__ = {sys.argv[1]!r}", silent=True)
+                put(id=cell["id"], ended=True)
+                continue
+            run(client, cell)
+    finally:
+        manager.shutdown_kernel(now=True)
+
+
+def run(client: Any, cell: dict[str, Any]) -> None:
+    """Run a cell, and send what it shows."""
+    content = {"code": cell["code"], "silent": False, "store_history": True, "allow_stdin": False}
+    metadata = {"cellId": cell["cellId"]}
+    message = client.session.msg("execute_request", content, metadata=metadata)
+    request = message["header"]["msg_id"]
+    client.shell_channel.send(message)
+    while True:
+        message = client.get_iopub_msg()
+        if message["parent_header"].get("msg_id") != request:
+            continue
+        kind, content = message["msg_type"], message["content"]
+        if kind == "stream":
+            put(id=cell["id"], data={f"application/vnd.code.notebook.{content['name']}": content["text"]})
+        elif kind in ("display_data", "execute_result"):
+            shown = {mime: value for mime, value in content["data"].items() if mime == "text/plain"}
+            put(id=cell["id"], data=shown)
+        elif kind == "error":
+            put(id=cell["id"], data={"text/plain": f"{content['ename']}: {content['evalue']}"})
+        elif kind == "status" and content["execution_state"] == "idle":
+            break
+    reply = client.get_shell_msg()
+    while reply["parent_header"].get("msg_id") != request:
+        reply = client.get_shell_msg()
+    put(id=cell["id"], ended=reply["content"]["status"] == "ok")
+
+
+if __name__ == "__main__":
+    main()
