@@ -234,7 +234,9 @@ class Window:
 
     def notification(self, text: str) -> Locator:
         """Return a notification with a text."""
-        return self.page.locator(".notification-toast .notification-list-item").filter(has_text=text)
+        return self.page.locator(".notification-toast .notification-list-item").filter(
+            has_text=text
+        )
 
     def ask_client(self, command: str, answer: str) -> Any:
         """Run a command of the tests' own extension, and return what it wrote."""

@@ -9,7 +9,8 @@ from jupyter_client.manager import KernelManager
 
 def put(**message: Any) -> None:
     """Send the controller a line."""
-    print(json.dumps(message), flush=True)
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
 
 
 def main() -> None:
@@ -48,7 +49,10 @@ def run(client: Any, cell: dict[str, Any]) -> None:
             continue
         kind, content = message["msg_type"], message["content"]
         if kind == "stream":
-            put(id=cell["id"], data={f"application/vnd.code.notebook.{content['name']}": content["text"]})
+            put(
+                id=cell["id"],
+                data={f"application/vnd.code.notebook.{content['name']}": content["text"]},
+            )
         elif kind in ("display_data", "execute_result"):
             shown = {mime: value for mime, value in content["data"].items() if mime == "text/plain"}
             put(id=cell["id"], data=shown)
