@@ -10,8 +10,15 @@ if find_spec("playwright") is None:
     collect_ignore_glob = ["test_[!m]*.py"]  # they need the extra `browser`
 else:
     from npm_packages import CannotInstall, bring_in
-    from vs_code import CodeServer, Window, complete, remove
+    from vs_code import CodeServer, StdioAssistant, Window, complete, remove
     from web_browser import launched_chromium
+
+
+def pytest_collection_modifyitems(items):
+    """Let a window open even where that takes minutes."""
+    for item in items:
+        if item.nodeid.startswith("tests/vscode/"):
+            item.add_marker(pytest.mark.timeout(600))
 
 
 @pytest.fixture(scope="session")
@@ -47,11 +54,20 @@ def context(chromium):
 
 
 @pytest.fixture
-def open_window(server, context, tmp_path_factory):
+def open_window(server, context):
     """Open windows: a function, given the folder."""
 
     def open_window(folder=None):
         folder = folder or Path(tempfile.mkdtemp(prefix="folder", dir=server.home))
         return Window(context.new_page(), server.address, folder)
 
-    return open_window
+    yield open_window
+    server.end_kernels()
+
+
+@pytest.fixture
+def assistant(server):
+    """An assistant outside of VS Code."""
+    assistant = StdioAssistant(server.home)
+    yield assistant
+    assistant.close()

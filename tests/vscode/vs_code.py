@@ -5,19 +5,25 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+from assistant import PROGRAM, Assistant
+from looks import run_axe
+from mcp import Client, StdioServerParameters
 from npm_packages import CannotInstall, find_node
 from playwright.sync_api import Frame, Locator, Page, expect
 
 from mcp_notebook.clients.editor_extension import EXTENSION
+from mcp_notebook.discovery.records import list_live_records
 
 SOON = 60_000
 """Milliseconds: what takes some seconds on a quiet machine."""
@@ -109,8 +115,14 @@ class CodeServer:
                 wait_for(port, process)
                 yield f"http://127.0.0.1:{port}/"
             finally:
-                process.terminate()
+                # With the hosts of extensions, which wait for their windows to come back.
+                os.killpg(process.pid, signal.SIGKILL)
                 process.wait(30)
+
+    def end_kernels(self) -> None:
+        """End all kernels, as if they had crashed."""
+        for record in list_live_records(self.home / ".mcp-notebook" / "kernels"):
+            os.kill(record.pid, signal.SIGKILL)
 
     def change_settings(self, changed: Mapping[str, Any]) -> None:
         """Write the user's settings."""
@@ -238,16 +250,55 @@ class Window:
             has_text=text
         )
 
-    def ask_client(self, command: str, answer: str) -> Any:
-        """Run a command of the tests' own extension, and return what it wrote."""
-        file = self.folder / answer
-        file.unlink(missing_ok=True)
-        self.run_command(command)
+    def expect_theme(self, panel: "Panel", theme: str) -> None:
+        """Wait until the panel has the colours of a theme."""
+        kind = "high-contrast" if "Contrast" in theme else theme.split()[1].lower()
+        body = panel.frame.locator("body")
+        expect(body).to_have_class(re.compile(rf"\bvscode-{kind}\b"), timeout=SOON)
+
+    def list_servers(self) -> list[str]:
+        """Return the servers that *MCP: List Servers* shows, once there is one."""
+        self.run_command("MCP: List Servers")
+        rows = self.page.locator(".quick-input-list .monaco-list-row")
+        expect(rows.nth(1)).to_be_visible(timeout=SOON)
+        names = [row.inner_text().split("\n")[0].strip() for row in rows.all()]
+        self.page.keyboard.press("Escape")
+        return [re.sub(r"(Stopped|Running)$", "", name) for name in names[1:]]
+
+    def start_server(self, name: str) -> None:
+        """Start a server, as *MCP: List Servers* does."""
+        self.run_command("MCP: List Servers")
+        rows = self.page.locator(".quick-input-list .monaco-list-row")
+        rows.filter(has_text=name).first.click()
+        rows.filter(has_text="Start Server").first.click()
+
+    def wait_for_tool(self, name: str, *, is_there: bool = True) -> None:
+        """Wait until VS Code's own list has a tool, or has it no longer."""
         ends = time.monotonic() + SOON / 1000
-        while not file.exists():
-            assert time.monotonic() < ends, f"there is no {answer}"
+        while is_there != any(each.endswith(f"_{name}") for each in self._list_tools()):
+            assert time.monotonic() < ends, f"{name} is{' not' if is_there else ''} in the list"
+
+    def _list_tools(self) -> list[str]:
+        (self.folder / "tools.json").unlink(missing_ok=True)
+        self.run_command("Tests: List Tools")
+        return list(self._read("tools.json"))
+
+    def call(self, name: str, **arguments: Any) -> None:
+        """Have VS Code's own client call a tool."""
+        call = json.dumps({"name": name, "input": arguments})
+        (self.folder / "call.json").write_text(call, encoding="utf-8")
+        self.run_command("Tests: Invoke Tool")
+
+    def read_result(self) -> Any:
+        """Return the result of that call."""
+        return self._read("result.json")
+
+    def _read(self, name: str) -> Any:
+        ends = time.monotonic() + SOON / 1000
+        while not (self.folder / name).exists():
+            assert time.monotonic() < ends, f"there is no {name}"
             self.page.wait_for_timeout(50)
-        return json.loads(file.read_text("utf-8"))
+        return json.loads((self.folder / name).read_text("utf-8"))
 
 
 class Panel:
@@ -265,6 +316,10 @@ class Panel:
         """Return a button."""
         return self.place.get_by_role("button", name=name, exact=True)
 
+    def find_violations(self) -> list[str]:
+        """Return what Axe finds in it."""
+        return run_axe(self.frame, "#root")
+
     def expect_text(self, text: str | re.Pattern[str], *, section: str | None = None) -> None:
         """Wait until it says something."""
         place = self.place if section is None else self.section(section)
@@ -274,3 +329,22 @@ class Panel:
 def remove(folder: Path) -> None:
     """Remove a server's folder, whose last processes may still write."""
     shutil.rmtree(folder, ignore_errors=True)
+
+
+class StdioAssistant(Assistant):
+    """An assistant outside of VS Code, which starts a bridge of its own and cannot ask its user."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__("", "")
+        self._server = StdioServerParameters(
+            command=sys.executable,
+            args=["-P", "-m", "mcp_notebook", "stdio"],
+            env={"MCP_NOTEBOOK_HOME": str(home / ".mcp-notebook"), "HOME": str(home)},
+        )
+
+    def _start(self, act: Callable[[Client], Awaitable[Any]], **options: Any) -> Future[Any]:
+        async def connect() -> Any:
+            async with Client(self._server, client_info=PROGRAM, **options) as client:
+                return await act(client)
+
+        return self._portal.start_task_soon(connect)

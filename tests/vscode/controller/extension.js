@@ -64,6 +64,9 @@ exports.activate = context => {
   context.subscriptions.push(
     controller,
     { dispose: () => helpers.forEach(helper => helper.process.kill()) },
+    vscode.commands.registerCommand('tests.restartKernel', () =>
+      helpers.forEach(helper => helper.process.kill('SIGUSR1'))
+    ),
     vscode.commands.registerCommand('tests.listTools', () =>
       write('tools.json', vscode.lm.tools.map(tool => tool.name))
     ),

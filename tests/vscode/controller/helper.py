@@ -1,6 +1,7 @@
 """Runs one notebook's cells for the controller: a line of JSON for each, on stdin."""
 
 import json
+import signal
 import sys
 from typing import Any
 
@@ -19,18 +20,21 @@ def main() -> None:
     manager.start_kernel()
     client = manager.client()
     client.start_channels()
-    try:
+
+    def begin() -> None:
         client.wait_for_ready(60)
         # As Microsoft's extension does.
         client.execute_interactive(f"__vsc_ipynb_file__ = {sys.argv[1]!r}", silent=True)
+
+    def restart(*_: object) -> None:
+        manager.restart_kernel(now=True)
+        begin()
+
+    signal.signal(signal.SIGUSR1, restart)
+    try:
+        begin()
         for line in sys.stdin:
             cell = json.loads(line)
-            if cell["code"] == "%restart":
-                manager.restart_kernel(now=True)
-                client.wait_for_ready(60)
-                client.execute_interactive(f"__vsc_ipynb_file__ = {sys.argv[1]!r}", silent=True)
-                put(id=cell["id"], ended=True)
-                continue
             run(client, cell)
     finally:
         manager.shutdown_kernel(now=True)
