@@ -3,6 +3,7 @@
 What Python's structs are in JSON is generated as a schema; the interfaces are read as text.
 """
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from mcp_notebook._version import __version__
 from mcp_notebook.discovery.records import Record
 from mcp_notebook.wire import messages
 
@@ -115,6 +117,11 @@ def test_each_request_is_one_that_kernels_read():
         needed = {field.name for field in msgspec.structs.fields(kind) if field.required}
         assert needed <= members.keys(), kind
     assert {messages.Hello, messages.WatchNotebook, messages.StopCall, messages.AskCall} < names
+
+
+def test_the_extension_has_the_version_of_the_package():
+    described = json.loads((ROOT / "vscode" / "package.json").read_text("utf-8"))
+    assert described["version"] == __version__
 
 
 def test_frontends_and_the_version_are_the_protocols():

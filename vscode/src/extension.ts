@@ -18,7 +18,7 @@ export function activate(context: vscode.ExtensionContext): void {
   const kernels = new Kernels(context.extension.packageJSON.version, folder);
   const store = new PanelStore(kernels);
   const view = new PanelView(context.extensionUri, kernels, readFront);
-  const servers = new Servers(context, () => kernels.findPython(store.front?.kernel));
+  const servers = new Servers(context, kernels);
   const bar = new StatusBar(store);
   const notifications = new Notifications(store, kernels, view);
 
@@ -108,7 +108,6 @@ class StatusBar implements vscode.Disposable {
     if (call) {
       parts.push(`${call.tool} ${formatClock(Date.now() / 1000 - (call.began ?? call.came))}`);
       this._stop.tooltip = `Stop ${call.tool}`;
-      this._stop.accessibilityInformation = { label: this._stop.tooltip };
       this._stop.show();
       this._timer = setTimeout(() => this.update(), 1000);
     } else {

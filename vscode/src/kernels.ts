@@ -56,10 +56,9 @@ export class Kernels implements IHost {
   /** Called with a kernel whose process has taken the place of another one. */
   onRestart: (kernel: string) => void = () => undefined;
 
-  /** The Python of the kernel that was started last; of the notebook's kernel, if there is one. */
-  findPython(kernel = ''): string | undefined {
-    const records = [...this._links.values()].map(link => link.record);
-    return (this._find(kernel)?.record ?? records[records.length - 1])?.python ?? undefined;
+  /** The Pythons of the kernels, that of the newest one first. */
+  get pythons(): string[] {
+    return [...this._links.values()].flatMap(({ record }) => record.python ?? []).reverse();
   }
 
   /** Say which notebooks this window has open: only their questions are seen here. */
@@ -157,7 +156,7 @@ export class Kernels implements IHost {
   }
 
   private _runClients(...words: string[]): Promise<string> {
-    const python = this.findPython();
+    const [python] = this.pythons;
     if (!python) {
       return Promise.reject(new Error('Run `%load_ext mcp_notebook` in a notebook first.'));
     }
@@ -224,6 +223,7 @@ export class Kernels implements IHost {
         onShow: () => this._send({ kernel: key, show: true }),
         onEnd: trouble => {
           this._links.delete(id);
+          this._keys.delete(id);
           this._forget(key);
           if (trouble) {
             this._refused.set(id, key);

@@ -16,6 +16,7 @@ export const PROTOCOL = 1;
 /** Bytes of a header, and of the attachments of one message: no kernel sends more of them here. */
 const MAX_HEADER = 64 * 2 ** 20;
 const MAX_ATTACHMENTS = 64 * 2 ** 20;
+const NOT_UNDERSTOOD = 'The side panel does not understand this kernel. Install the same version of mcp-notebook for both.';
 /** Milliseconds that a kernel has to answer. */
 const ANSWER_LIMIT = 10_000;
 
@@ -75,6 +76,12 @@ export type Received =
   | { type: 'refused'; message: string; protocol: number }
   | ({ type: 'notebook_state' } & Changes)
   | { type: 'show_panel' };
+
+interface IAsked {
+  resolve: (answer: [Answer, Buffer[]]) => void;
+  reject: (error: Error) => void;
+  timer: NodeJS.Timeout;
+}
 
 /** Leaves the number of the request out of each kind of it. */
 type WithoutId<T> = T extends unknown ? Omit<T, 'id'> : never;
@@ -161,12 +168,9 @@ export class Link {
   /** Send a request, and return its answer with the attachments. */
   ask(request: WithoutId<Request>): Promise<[Answer, Buffer[]]> {
     const id = ++this._last;
+    const late = new Error(`The kernel of '${this.record.name}' did not answer within 10 s.`);
     return new Promise((resolve, reject) => {
-      const name = this.record.name;
-      const late = () => reject(new Error(`The kernel of '${name}' did not answer within 10 s.`));
-      const timer = setTimeout(late, ANSWER_LIMIT);
-      this._asked.set(id, { resolve, reject });
-      this._timers.set(id, timer);
+      this._asked.set(id, { resolve, reject, timer: setTimeout(reject, ANSWER_LIMIT, late) });
       this._send({ ...request, id } as Request);
     });
   }
@@ -175,9 +179,8 @@ export class Link {
     if (!this._isClosed) {
       this._isClosed = true;
       this._socket.destroy();
-      this._timers.forEach(clearTimeout);
       const gone = new Error(`The kernel of '${this.record.name}' ended.`);
-      this._asked.forEach(({ reject }) => reject(gone));
+      this._asked.forEach(({ reject, timer }) => (clearTimeout(timer), reject(gone)));
       this._listener.onEnd(trouble);
     }
   }
@@ -196,11 +199,11 @@ export class Link {
     while (!this._isClosed && this._length >= this._needed) {
       const all = Buffer.concat(this._parts);
       this._parts = [all];
-      const size = all.length < 4 ? 0 : all.readUInt32BE();
+      const size = all.readUInt32BE();
       if (size > MAX_HEADER) {
-        return this.close('It sent what is not a message.');
+        return this.close(NOT_UNDERSTOOD);
       }
-      if (all.length < 4 + size || all.length < 4) {
+      if (all.length < 4 + size) {
         this._needed = 4 + size;
         return;
       }
@@ -208,12 +211,12 @@ export class Link {
       try {
         message = JSON.parse(all.toString('utf8', 4, 4 + size), (_, value) => value ?? undefined);
       } catch {
-        return this.close('It sent what is not a message.');
+        return this.close(NOT_UNDERSTOOD);
       }
       const sizes = message.attachments ?? [];
       const total = sizes.reduce((sum, part) => sum + part, 4 + size);
       if (total > MAX_HEADER + MAX_ATTACHMENTS) {
-        return this.close('It sent a message that is too large.');
+        return this.close(NOT_UNDERSTOOD);
       }
       if (all.length < total) {
         this._needed = total;
@@ -249,11 +252,12 @@ export class Link {
         return this._listener.onShow();
       case 'call_stopped':
       case 'panel_answer':
-      case 'call_details':
-        this._asked.get(message.id)?.resolve([message, attachments]);
+      case 'call_details': {
+        const asked = this._asked.get(message.id);
         this._asked.delete(message.id);
-        clearTimeout(this._timers.get(message.id));
-        this._timers.delete(message.id);
+        clearTimeout(asked?.timer);
+        asked?.resolve([message, attachments]);
+      }
     }
   }
 
@@ -262,11 +266,7 @@ export class Link {
   private _isWelcome = false;
   private _isClosed = false;
   private _last = 0;
-  private readonly _asked = new Map<
-    number,
-    { resolve: (answer: [Answer, Buffer[]]) => void; reject: (error: Error) => void }
-  >();
-  private readonly _timers = new Map<number, NodeJS.Timeout>();
+  private readonly _asked = new Map<number, IAsked>();
   /** What has arrived of the next frame, and how many bytes of it have to be there. */
   private _parts: Buffer[] = [];
   private _length = 0;

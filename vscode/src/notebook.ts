@@ -144,22 +144,18 @@ async function runCells(notebook: vscode.NotebookDocument, start: number, end: n
   await vscode.commands.executeCommand('notebook.cell.execute', { ranges, document: notebook.uri });
 }
 
-/** Return an output as VS Code has it, without what could run anything. */
+/** Return what `%mcp record` would show as VS Code has it, without what could run anything. */
 function convertOutput(output: IRecordedCell['outputs'][number]): vscode.NotebookCellOutput {
   const items = vscode.NotebookCellOutputItem;
-  const join = (value: unknown) => (Array.isArray(value) ? value.join('') : String(value ?? ''));
-  if (output.output_type === 'stream') {
-    const text = join(output.text);
-    return new vscode.NotebookCellOutput([output.name === 'stderr' ? items.stderr(text) : items.stdout(text)]);
-  }
   if (output.output_type === 'error') {
-    const error = { name: join(output.ename), message: join(output.evalue) };
-    return new vscode.NotebookCellOutput([items.error(error)]);
+    return new vscode.NotebookCellOutput([
+      items.error({ name: String(output.ename), message: String(output.evalue) })
+    ]);
   }
   const data = Object.entries((output.data ?? {}) as Record<string, unknown>);
   return new vscode.NotebookCellOutput(
     data.filter(([mime]) => SHOWN.test(mime)).map(([mime, value]) =>
-      mime === 'text/plain' ? items.text(join(value), mime) : new items(Buffer.from(join(value), 'base64'), mime)
+      mime === 'text/plain' ? items.text(String(value), mime) : new items(Buffer.from(String(value), 'base64'), mime)
     )
   );
 }

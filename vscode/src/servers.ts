@@ -8,7 +8,7 @@ import * as fs from 'fs';
 import * as path from 'path';
 import * as vscode from 'vscode';
 
-import { findHome } from './kernels';
+import { Kernels, findHome } from './kernels';
 
 const LABEL = 'notebook';
 const PYTHON = 'python';
@@ -20,8 +20,7 @@ const OWN = /"(?:mcp_notebook|[^"]*\bmcp-notebook(?:\.exe)?)"/;
 export class Servers implements vscode.McpServerDefinitionProvider<vscode.McpStdioServerDefinition> {
   constructor(
     private readonly _context: vscode.ExtensionContext,
-    /** Returns the Python of a kernel here. */
-    private readonly _findPython: () => string | undefined
+    private readonly _kernels: Kernels
   ) {
     this.onDidChangeMcpServerDefinitions = this._changed.event;
     if (vscode.lm?.registerMcpServerDefinitionProvider) {
@@ -37,9 +36,10 @@ export class Servers implements vscode.McpServerDefinitionProvider<vscode.McpStd
 
   /** Look again whether there is a server, and which one. */
   update(): void {
-    const found = this._findPython();
-    if (found && found !== this._context.workspaceState.get(PYTHON)) {
-      void this._context.workspaceState.update(PYTHON, found);
+    const { pythons } = this._kernels;
+    // One of several stays: a server that changes with the notebook in front would lose its clients.
+    if (pythons.length && !pythons.includes(this._context.workspaceState.get(PYTHON, ''))) {
+      void this._context.workspaceState.update(PYTHON, pythons[0]);
     }
     const python = this._choose();
     if (python !== this._told) {
