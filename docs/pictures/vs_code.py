@@ -4,6 +4,7 @@ import tempfile
 from pathlib import Path
 
 from assistant import Assistant
+from live import TIMEOUT
 from pictures.first_page import write_png
 from pictures.panels import ASK, ASKING_TOOL
 from pictures.plot_rain import ARGUMENTS, TOOL, read_cells
@@ -29,8 +30,8 @@ def photograph_vs_code(folder: Path, server: CodeServer, address: str, chromium:
     asking = assistant.start_call(ASKING_TOOL, year=2012)
     panel.expect_text("year = 2012", section="Questions")
     _photograph(folder / "vs_code_panel.png", window)
-    panel.button("Deny").click()
-    asking.result(SOON)
+    panel.answer("Deny")
+    asking.result(TIMEOUT)
     assistant.close()
     server.end_kernels()
 
@@ -41,7 +42,7 @@ def _ask(file: Path, window: Window, assistant: Assistant) -> None:
     expect(asked).to_contain_text("2012", timeout=SOON)
     _photograph(file, window)
     asked.get_by_role("button", name="Deny").click()
-    asking.result(SOON)
+    asking.result(TIMEOUT)
 
 
 def _photograph(file: Path, window: Window) -> None:

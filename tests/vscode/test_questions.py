@@ -49,7 +49,7 @@ def test_a_question_that_the_panel_shows_is_no_notification(open_window, assista
         call = assistant.start_call("drop", table="a")
         panel.expect_text('table = "a"', section="Questions")
         assert window.notification("weather").count() == 0
-        panel.button(answer).click()
+        panel.answer(answer)
         assert result in call.result(TIMEOUT)
 
 

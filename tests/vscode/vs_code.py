@@ -316,6 +316,11 @@ class Panel:
         """Return a button."""
         return self.place.get_by_role("button", name=name, exact=True)
 
+    def answer(self, name: str) -> None:
+        """Answer a question by one of its buttons, which take no click that came too early."""
+        expect(self.button(name)).not_to_have_attribute("aria-disabled", "true", timeout=SOON)
+        self.button(name).click()
+
     def find_violations(self) -> list[str]:
         """Return what Axe finds in it."""
         return run_axe(self.frame, "#root")

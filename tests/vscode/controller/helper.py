@@ -7,6 +7,8 @@ from typing import Any
 
 from jupyter_client.manager import KernelManager
 
+SHOWN = ("text/html", "text/plain")
+
 
 def put(**message: Any) -> None:
     """Send the controller a line."""
@@ -58,8 +60,8 @@ def run(client: Any, cell: dict[str, Any]) -> None:
                 data={f"application/vnd.code.notebook.{content['name']}": content["text"]},
             )
         elif kind in ("display_data", "execute_result"):
-            shown = {mime: value for mime, value in content["data"].items() if mime == "text/plain"}
-            put(id=cell["id"], data=shown)
+            shown = content["data"].items()
+            put(id=cell["id"], data={mime: value for mime, value in shown if mime in SHOWN})
         elif kind == "error":
             put(id=cell["id"], data={"text/plain": f"{content['ename']}: {content['evalue']}"})
         elif kind == "status" and content["execution_state"] == "idle":
