@@ -1,9 +1,8 @@
-"""The pictures of VS Code: the side panel, and a question as a notification."""
+"""The picture of VS Code: the side panel with a question."""
 
 import tempfile
 from pathlib import Path
 
-from assistant import Assistant
 from live import TIMEOUT
 from pictures.first_page import write_png
 from pictures.panels import ASK, ASKING_TOOL
@@ -16,7 +15,7 @@ SIZE = {"width": 1100, "height": 700}
 
 
 def photograph_vs_code(folder: Path, server: CodeServer, address: str, chromium: Browser) -> None:
-    """Make both pictures in a folder."""
+    """Make the picture in a folder."""
     place = Path(tempfile.mkdtemp(prefix="weather", dir=server.home))
     window = Window(chromium.new_context(viewport=SIZE).new_page(), address, place)
     window.open("seattle.ipynb", *read_cells(), *read_cells(ASK))
@@ -24,27 +23,14 @@ def photograph_vs_code(folder: Path, server: CodeServer, address: str, chromium:
     expect(window.status_bar).to_contain_text("tools", timeout=SOON)
     assistant = StdioAssistant(server.home)
     assistant.call(TOOL, **ARGUMENTS)
-    _ask(folder / "vs_code_question.png", window, assistant)
     panel = window.panel
     panel.expect_text(TOOL, section="Last calls")
     asking = assistant.start_call(ASKING_TOOL, year=2012)
     panel.expect_text("year = 2012", section="Questions")
-    _photograph(folder / "vs_code_panel.png", window)
+    file = folder / "vs_code_panel.png"
+    window.page.screenshot(path=file, animations="disabled")
+    file.write_bytes(write_png(Image.open(file)))
     panel.answer("Deny")
     asking.result(TIMEOUT)
     assistant.close()
     server.end_kernels()
-
-
-def _ask(file: Path, window: Window, assistant: Assistant) -> None:
-    asking = assistant.start_call(ASKING_TOOL, year=2012)
-    asked = window.notification("Allow this call")
-    expect(asked).to_contain_text("2012", timeout=SOON)
-    _photograph(file, window)
-    asked.get_by_role("button", name="Deny").click()
-    asking.result(TIMEOUT)
-
-
-def _photograph(file: Path, window: Window) -> None:
-    window.page.screenshot(path=file, animations="disabled")
-    file.write_bytes(write_png(Image.open(file)))
