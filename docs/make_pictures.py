@@ -49,6 +49,22 @@ def photograph_jupyterlab(folder: Path) -> None:
         (folder / "side_panel_widths.png").write_bytes(alone)
 
 
+def photograph_editor(folder: Path) -> None:
+    """Make the pictures of VS Code, which npm brings in."""
+    sys.path.append(str(ROOT / "tests" / "vscode"))
+    from npm_packages import bring_in  # noqa: PLC0415 - of the extra `browser`
+    from pictures.vs_code import photograph_vs_code  # noqa: PLC0415
+    from vs_code import CodeServer, complete  # noqa: PLC0415
+    from web_browser import launched_chromium  # noqa: PLC0415
+
+    modules = bring_in(ROOT / "tests" / "vscode")
+    complete(modules)
+    with TemporaryDirectory(prefix="mcpnb-", ignore_cleanup_errors=True) as home:
+        server = CodeServer(modules, Path(home))
+        with server.running() as address, launched_chromium() as chromium:
+            photograph_vs_code(folder, server, address, chromium)
+
+
 if __name__ == "__main__":
     images = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "images"
     make_pictures(images)
@@ -57,5 +73,6 @@ if __name__ == "__main__":
         from pictures.views import photograph_views  # of the extra `browser`
 
         photograph_views(images)
+        photograph_editor(images)
     else:
         print("No extra `browser`: the pictures of JupyterLab stay as they are.")  # noqa: T201

@@ -5,10 +5,6 @@ import { ITexts } from './host';
 import { INotebookState, IRecordedCell } from './messages';
 import { PanelStore } from './store';
 
-/** The line that makes a notebook's functions tools, and cells that have it. */
-export const LOAD = '%load_ext mcp_notebook';
-export const LOADS = /^[ \t]*%(load|reload)_ext[ \t]+mcp_notebook\b/m;
-
 /** What the panel can do to the notebook in front. */
 export interface INotebookActions {
   /** Whether a cell is in the notebook. */

@@ -1,6 +1,10 @@
 /** What the panel has of the application around it: JupyterLab's page, or VS Code's webview. */
 import { Action, ICallDetails, IMachineClients, IRecordedCell } from './messages';
 
+/** The line that makes a notebook's functions tools, and cells that have it. */
+export const LOAD = '%load_ext mcp_notebook';
+export const LOADS = /^[ \t]*%(load|reload)_ext[ \t]+mcp_notebook\b/m;
+
 /** The panel's language: JupyterLab's `TranslationBundle`, as far as the panel uses it. */
 export interface ITexts {
   __(text: string, ...values: unknown[]): string;

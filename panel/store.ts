@@ -53,7 +53,7 @@ export interface IPast {
 }
 
 /** Return what is known of a notebook after a change. */
-function merge(known: INotebookState | undefined, { counts, ...changes }: Changes): INotebookState {
+export function merge(known: INotebookState | undefined, { counts, ...changes }: Changes): INotebookState {
   const merged = { ...known, ...changes } as INotebookState;
   if (counts && merged.tools) {
     merged.tools = merged.tools.map(tool => {
@@ -171,7 +171,7 @@ export class PanelStore {
   /** Open the stream now, if it is lost. */
   reconnect(): void {
     if (this.stream === 'lost' || this.stream === 'missing') {
-      window.clearTimeout(this._timer);
+      clearTimeout(this._timer);
       this._open();
     }
   }
@@ -194,8 +194,8 @@ export class PanelStore {
       for (const kernel of [...this.notebooks.keys()].filter(known => !seen.has(known))) {
         this.notebooks.delete(kernel);
       }
-      window.clearTimeout(this._notice);
-      this._notice = 0;
+      clearTimeout(this._notice);
+      this._notice = undefined;
       this._retry = RETRY;
       this.stream = 'open';
     } else if ('show' in change) {
@@ -243,16 +243,16 @@ export class PanelStore {
 
   private _lose(): void {
     const socket = this._socket;
-    this._notice ||= window.setTimeout(() => this._setStream('lost'), NOTICE);
-    this._timer = window.setTimeout(() => this._open(), this._retry);
+    this._notice ||= setTimeout(() => this._setStream('lost'), NOTICE);
+    this._timer = setTimeout(() => this._open(), this._retry);
     this._retry = Math.min(2 * this._retry, LONGEST_RETRY);
     // The answer may take long, or never come: nothing waits for it.
     void this.host.hasChanges().then(
       isThere => {
         if (!isThere && socket === this._socket) {
-          window.clearTimeout(this._timer);
-          window.clearTimeout(this._notice);
-          this._notice = 0;
+          clearTimeout(this._timer);
+          clearTimeout(this._notice);
+          this._notice = undefined;
           this._setStream('missing');
         }
       },
@@ -276,8 +276,8 @@ export class PanelStore {
   private _seen = new Map<string, number>();
   private _retry = RETRY;
   /** Opens the stream again. */
-  private _timer = 0;
-  /** Shows that the stream is lost; 0 while it is open. */
-  private _notice = 0;
+  private _timer?: ReturnType<typeof setTimeout>;
+  /** Shows that the stream is lost; none while it is open. */
+  private _notice?: ReturnType<typeof setTimeout>;
   private _socket: IStream | null = null;
 }

@@ -11,7 +11,8 @@ import {
 } from '@jupyterlab/notebook';
 import { TranslationBundle } from '@jupyterlab/translation';
 
-import { INotebookActions, LOAD, LOADS } from '../../panel/hooks';
+import { INotebookActions } from '../../panel/hooks';
+import { LOAD, LOADS } from '../../panel/host';
 import { PanelStore } from '../../panel/store';
 import { ensureInstalled } from './python';
 

@@ -74,18 +74,24 @@ def install(  # noqa: PLR0913 - one for each option
             )
         _list_clients()
         return
+    from mcp_notebook.clients.editor_extension import BY_HAND, COMMANDS
     from mcp_notebook.clients.servers import build_server
 
     notebooks, options = _parse_stdio(context, context.args)
     program = find_client(client)
     remote = _parse_remote(context, url, token_file, http=http)
     place = file.absolute() if file else program.find_file(Machine.current())
-    if file is None and not print_:
-        _check_presence(program)
     server = build_server(program, settings, notebooks, options, http=http, remote=remote)
     if print_:
         _print_snippet(program, server, name, place)
         return
+    panel = [] if file else _install_panel(program)
+    is_plain = not (notebooks or options or http or url) and name == "notebook"
+    if panel and is_plain and program.name == "vscode":
+        print_note("Its assistants find the tools of open notebooks, without a settings file.")
+        return
+    if file is None:
+        _check_presence(program)
     from mcp_notebook.clients.installation import apply_change, plan_installation
     from mcp_notebook.clients.snippets import list_steps
 
@@ -97,7 +103,22 @@ def install(  # noqa: PLR0913 - one for each option
     print_output(f"Connected {program.title}: the server {name!r} is in {place}.")
     if backup is not None:
         print_note(f"Backup of the previous file: {backup}.")
-    print_note("\n".join(list_steps(program, server)))
+    hand = [BY_HAND] if program.name in COMMANDS and not panel else []
+    print_note("\n".join([*list_steps(program, server), *hand]))
+
+
+def _install_panel(client: Client) -> list[str]:
+    """Install the side panel in an editor, and return the commands that did."""
+    from mcp_notebook.clients.editor_extension import install_extension
+
+    try:
+        commands = install_extension(client.name, Machine.current())
+    except ClientError as error:
+        print_note(str(error))
+        return []
+    if commands:
+        print_output(f"Installed the side panel in {client.title} ({', '.join(commands)}).")
+    return commands
 
 
 def _parse_stdio(context: typer.Context, words: Sequence[str]) -> tuple[list[Path], list[str]]:

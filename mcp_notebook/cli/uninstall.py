@@ -20,11 +20,16 @@ def uninstall(
     file: SettingsFile = None,
 ) -> None:
     """Disconnect a client by removing the entry that `install` added."""
-    from mcp_notebook.clients.installation import apply_change, plan_removal
+    from mcp_notebook.clients.editor_extension import remove_extension
+    from mcp_notebook.clients.installation import apply_change, plan_removal, read_entries
 
     settings = Settings.from_environment()
     program = find_client(str(client))
     place = file.absolute() if file else program.find_file(Machine.current())
+    if file is None and (commands := remove_extension(program.name, Machine.current())):
+        print_output(f"Removed the side panel from {program.title} ({', '.join(commands)}).")
+        if name not in read_entries(program, place):
+            return
     change = plan_removal(program, place, name, settings)
     apply_change(change, settings)
     print_output(f"Disconnected {program.title}: removed the server {name!r} from {place}.")

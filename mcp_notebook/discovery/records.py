@@ -71,6 +71,8 @@ class Record(Process, frozen=True):
     """Its path when the kernel started; a restarted kernel gets the same."""
     jupyter_id: str | None = None
     """The kernel's id in its Jupyter Server or other frontend, on one line."""
+    python: _Path | None = None
+    """Its Python, which has mcp-notebook; None if Python does not know its own path."""
     owner: Literal["user", "bridge"] = "user"
     """Who started the kernel. Only the bridge that started a headless kernel serves it."""
     socket: _Path | None = None

@@ -464,7 +464,7 @@ class Extension:
         """Say which tools have lost their cells, once, unless a side panel says it."""
         orphans = [tool for tool in self.registry.orphans if tool.name not in self._told_orphans]
         self._told_orphans = {tool.name for tool in self.registry.orphans}
-        if orphans and not self.panel.is_watched:
+        if orphans and not self.panel.frontends:
             print_note(describe_orphans(orphans))
 
     def _show_card(self, names: Iterable[str]) -> None:

@@ -1,6 +1,8 @@
 """The protocol between a kernel and a bridge: its messages, and how they travel.
 
-This docstring is the protocol's specification; `messages.PROTOCOL_VERSION` is its version.
+This docstring is the protocol's specification; `messages.PROTOCOL_VERSION` is its version. There
+are two readers of it: bridges and Jupyter servers use this room, and VS Code's extension has the
+messages of its side panel in TypeScript (``vscode/src/link.ts``, ``panel/messages.ts``).
 
 *Transport.* A byte stream: a Unix socket, or loopback TCP on systems without Unix sockets. The
 kernel listens and bridges connect. Several may be connected at once, each in a conversation of its
@@ -76,8 +78,8 @@ changes another one with the parts that have changed, a few times a second at mo
 only numbers of calls have, ``counts`` has the new ones. Progress is in it also if a call's client
 did not ask for any. A watcher can switch a tool off for all bridges and on again, answer the open
 questions of any bridge, and ask for a call's arguments and result; it stops calls with `StopCall`.
-`ShowPanel` asks it to open the side panel. While a side panel is open, questions are not shown in
-the notebook's outputs.
+`ShowPanel` asks it to open the side panel. While a watcher's ``frontend`` has the notebook's
+questions, they are not shown in the notebook's outputs.
 
 *Proposals.* While its author allows it, a kernel has a tool by which clients propose cells; it and
 the resources that go with it have ``proposes`` set. A watcher's page inserts a cell that a person

@@ -592,8 +592,15 @@ AboutTasks: TypeAlias = KeepCall | TaskRequest
 # seconds since the epoch.
 
 
+Frontend: TypeAlias = Literal["Jupyter", "VS Code", ""]
+"""Where a person sees a notebook's questions: in pages of a Jupyter server, which need not show
+this notebook; in a window of VS Code that has it open; or nowhere, for one that has not."""
+
+
 class WatchNotebook(Message, frozen=True, tag="watch_notebook"):
-    """Requests the notebook's state, now and after each change."""
+    """Requests the notebook's state, now and after each change; repeated if `frontend` changes."""
+
+    frontend: Frontend = "Jupyter"
 
 
 class SwitchTool(Message, frozen=True, tag="switch_tool"):

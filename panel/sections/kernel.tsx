@@ -2,7 +2,8 @@
 import * as React from 'react';
 
 import { describeTrouble, stripBackticks } from '../format';
-import { IPanelContext, ISectionProps, LOAD } from '../hooks';
+import { IPanelContext, ISectionProps } from '../hooks';
+import { LOAD } from '../host';
 import { INotebookState } from '../messages';
 import { Copyable, Section, SmallButton } from './section';
 
@@ -89,11 +90,14 @@ function Status(props: {
   );
 }
 
-export function ConnectionSection(props: ISectionProps): JSX.Element {
+export function ConnectionSection(props: ISectionProps): JSX.Element | null {
   const { store, trans, notebook } = props;
   const addresses = notebook.addresses.map(stripBackticks).filter(text => text.startsWith('http'));
   const own = store.host.server?.url ?? [];
-  const all = [...new Set(addresses.concat(own))];
+  const all = [...new Set([own, addresses].flat())];
+  if (all.length + notebook.problems.length === 0) {
+    return null;
+  }
   return (
     <Section title={trans.__('Connection')}>
       {all.map(address => (

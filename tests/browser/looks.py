@@ -2,7 +2,7 @@
 
 from axe_playwright_python.sync_playwright import Axe
 from lab_page import THEMES, NotebookPage
-from playwright.sync_api import Locator
+from playwright.sync_api import Frame, Locator, Page
 
 MARK = "data-looked-at"
 _CUT_OFF = """output => {
@@ -25,10 +25,16 @@ def find_flaws(output: Locator) -> list[str]:
 def find_violations(output: Locator) -> list[str]:
     """Return what Axe finds: contrast, names, keyboard, by the guidelines (WCAG) and this theme."""
     output.evaluate(f"output => output.setAttribute({MARK!r}, '')")
+    found = run_axe(output.page, f"[{MARK}]")
+    output.evaluate(f"output => output.removeAttribute({MARK!r})")
+    return found
+
+
+def run_axe(page: Page | Frame, selector: str) -> list[str]:
+    """Return what Axe finds in an element of a page or frame."""
     # Of headings, landmarks and the like, the page around it decides.
     options = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
-    found = Axe().run(output.page, f"[{MARK}]", options).response["violations"]
-    output.evaluate(f"output => output.removeAttribute({MARK!r})")
+    found = Axe().run(page, selector, options=options).response["violations"]
     return [
         f"{flaw['help']}: {node['html']}: {node['failureSummary']}"
         for flaw in found

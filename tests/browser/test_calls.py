@@ -23,7 +23,7 @@ def test_a_question_is_answered_in_a_cell_where_no_page_has_the_side_panel(
     expect(notebook.page.locator(".jp-mcp-line")).to_have_count(1, timeout=SOON)  # it is watched
     assistant = find_assistant(notebook.run("%mcp serve"))
     # As when the extension is disabled: the kernel has no watcher.
-    notebook.run("get_ipython()._mcp_notebook.panel.set_watched(is_watched=False)")
+    notebook.run("get_ipython()._mcp_notebook.panel.set_watched(frozenset())")
     below = notebook.run(CAREFUL)
     call = assistant.start_call("forget", customer="Ada")
     expect(below).to_contain_text("%mcp allow 1 session", timeout=SOON)

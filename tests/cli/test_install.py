@@ -2,6 +2,8 @@
 
 import json
 import shlex
+import sys
+import zipfile
 from pathlib import Path
 
 import anyio
@@ -12,6 +14,7 @@ from mcp import Client, StdioServerParameters
 from typer.testing import CliRunner
 
 from mcp_notebook.cli import main
+from mcp_notebook.clients.editor_extension import EXTENSION
 from mcp_notebook.clients.known_clients import CLIENTS
 from mcp_notebook.clients.snippets import format_install_command
 from mcp_notebook.errors import ClientError
@@ -74,6 +77,64 @@ async def list_tools(entry, folder):
     )
     async with Client(server) as client:
         return [tool.name for tool in await listing.list_tools(client)]
+
+
+@pytest.fixture
+def editors(home, monkeypatch):
+    """Editors' commands, which note how they were called; a function that adds one."""
+    folder = home / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+
+    def add(name, *, fails=""):
+        script = f'#!/bin/sh\necho "{name} $*" >> {home}/calls\n'
+        script += f"echo {shlex.quote(fails)} >&2\nexit 1\n" if fails else ""
+        (folder / name).write_text(script)
+        (folder / name).chmod(0o755)
+
+    add.read = lambda: (home / "calls").read_text().splitlines()
+    return add
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the commands are shell scripts")
+def test_vs_code_gets_its_panel_and_needs_no_settings(home, editors):
+    editors("code")
+    editors("codium")
+    answer = run("install", "vscode")
+    assert answer.exit_code == 0, answer.output
+    assert answer.stdout == "Installed the side panel in VS Code (code, codium).\n"
+    options = f"--install-extension {EXTENSION} --force"
+    assert editors.read() == [f"code {options}", f"codium {options}"]
+    assert not list(home.rglob("mcp.json"))
+    gone = run("uninstall", "vscode")
+    assert gone.stdout == "Removed the side panel from VS Code (code, codium).\n"
+    assert editors.read()[-1] == "codium --uninstall-extension mcp-notebook.mcp-notebook"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the commands are shell scripts")
+def test_an_editor_without_servers_of_extensions_gets_the_panel_and_the_settings(home, editors):
+    editors("cursor")
+    assert "Connected Cursor" in run("install", "cursor").stdout
+    assert "--install-extension" in editors.read()[0]
+    assert "notebook" in json.loads((home / ".cursor" / "mcp.json").read_text())["mcpServers"]
+    assert run("install", "cursor", "--print").exit_code == 0
+    assert len(editors.read()) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the commands are shell scripts")
+def test_where_the_panel_cannot_be_installed_vs_code_gets_settings_and_two_clicks_do_it(
+    home, editors
+):
+    (home / ".config" / "Code" / "User").mkdir(parents=True)
+    editors("code", fails="It is full.")
+    answer = run("install", "vscode")
+    assert "`code --install-extension` failed: It is full." in answer.stderr
+    assert f"and choose {EXTENSION}." in answer.stderr
+    assert "Connected VS Code" in answer.stdout
+
+
+def test_the_panel_is_in_the_package():
+    assert zipfile.is_zipfile(EXTENSION)
 
 
 def test_what_is_installed_can_be_removed(home):

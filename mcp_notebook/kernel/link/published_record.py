@@ -7,6 +7,7 @@ and `update` on the endpoint's, when Jupyter has renamed the notebook.
 import logging
 import os
 import socket
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -72,6 +73,7 @@ class PublishedRecord:
             protocol=messages.PROTOCOL_VERSION,
             **self._describe_notebook(),
             jupyter_id=_read_jupyter_id(kernel),
+            python=sys.executable or None,
             owner=self._owner,
             socket=address.socket,
             port=address.port,

@@ -60,8 +60,8 @@ class NotebookView(Protocol):
             McpNotebookError: It cannot be done now.
         """
 
-    def set_watched(self, *, is_watched: bool) -> None:
-        """Note whether a side panel is open."""
+    def set_watched(self, frontends: frozenset[messages.Frontend]) -> None:
+        """Note which frontends have a side panel open."""
 
 
 class _Watcher(Struct, eq=False):
@@ -69,6 +69,8 @@ class _Watcher(Struct, eq=False):
 
     is_behind: Callable[[], bool]
     """Returns whether too much of what was sent is still waiting."""
+    frontend: messages.Frontend
+    """Where it shows the notebook's questions."""
     told: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """The state that was sent last, by field."""
 
@@ -96,7 +98,9 @@ class Watchers:
         self._loop: asyncio.AbstractEventLoop | None = None
         """None without watchers."""
         self._leaving: asyncio.TimerHandle | None = None
-        """Runs when the last watcher has not come back."""
+        """Runs when a watcher that left has not come back."""
+        self._frontends: frozenset[messages.Frontend] = frozenset()
+        """Those that the view was told of."""
         self._is_due = False
         self._last = 0.0
 
@@ -104,46 +108,66 @@ class Watchers:
         """Whether there is a watcher."""
         return bool(self._watchers)
 
-    def add(self, send: Send, is_behind: Callable[[], bool]) -> None:
+    def add(
+        self,
+        send: Send,
+        is_behind: Callable[[], bool],
+        frontend: messages.Frontend = "Jupyter",
+    ) -> None:
         """Send the state to a watcher, now and after each change.
 
         Args:
             send: Sends it a message.
             is_behind: Returns whether too much of what was sent is still waiting.
+            frontend: Where it shows the notebook's questions; may change.
         """
         if not self._watchers:
             self._loop = asyncio.get_running_loop()
             self._view.log.subscribe(self.note_change)
-            if self._leaving is not None:
-                self._leaving.cancel()
-                self._leaving = None
-            self._view.set_watched(is_watched=True)
-        self._watchers.setdefault(send, _Watcher(is_behind))
+        watcher = self._watchers.setdefault(send, _Watcher(is_behind, frontend))
+        watcher.frontend = frontend
+        self._tell_frontends(self._frontends | self._find_frontends())
+        self._note_departure()
         self._update()
 
     def remove(self, send: Send) -> None:
         """Stop sending to a watcher; does nothing if it was not added.
 
-        Without a watcher, the view is told only later: a reloaded page comes back at once, and what
-        it shows must not appear in the notebook in the meantime.
+        The view is told only later: a reloaded page comes back at once, and what it shows must not
+        appear in the notebook in the meantime.
         """
-        if self._watchers.pop(send, None) is not None and not self._watchers:
-            self._view.log.unsubscribe(self.note_change)
-            self._loop = None
-            self._leaving = asyncio.get_running_loop().call_later(RETURN_LIMIT, self._leave)
+        if self._watchers.pop(send, None) is not None:
+            if not self._watchers:
+                self._view.log.unsubscribe(self.note_change)
+                self._loop = None
+            self._note_departure()
 
-    def _leave(self) -> None:
-        self._leaving = None
-        self._view.set_watched(is_watched=False)
+    def _find_frontends(self) -> frozenset[messages.Frontend]:
+        return frozenset(each.frontend for each in self._watchers.values() if each.frontend)
+
+    def _note_departure(self) -> None:
+        """Wait for frontends that have left, if there are any, before the view is told."""
+        if self._leaving is not None:
+            self._leaving.cancel()
+            self._leaving = None
+        if self._find_frontends() != self._frontends:
+            self._leaving = asyncio.get_running_loop().call_later(
+                RETURN_LIMIT, lambda: self._tell_frontends(self._find_frontends())
+            )
+
+    def _tell_frontends(self, frontends: frozenset[messages.Frontend]) -> None:
+        if frontends != self._frontends:
+            self._frontends = frontends
+            self._view.set_watched(frontends)
 
     def show_panel(self) -> bool:
         """Ask the watchers' pages to open their side panels; called on any thread.
 
         Returns:
-            Whether there is a watcher.
+            Whether there is a watcher that shows the notebook.
         """
         loop = self._loop
-        if loop is None:
+        if loop is None or not self._frontends:
             return False
         with contextlib.suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(self._send_to_all, messages.ShowPanel())
@@ -164,7 +188,7 @@ class Watchers:
         """Handle a watcher's request; `send` and `is_behind` as in `add`."""
         match message:
             case messages.WatchNotebook():
-                self.add(send, is_behind)
+                self.add(send, is_behind, message.frontend)
             case messages.AskCall():
                 self._describe_call(message, send)
             case _:

@@ -1,7 +1,8 @@
 """Asks the notebook's user whether a client's call may run.
 
-If JupyterLab or Notebook 7 ran the last cell and a page of theirs has the side panel, or had it a
-moment ago, the question is shown there, and leaves the notebook's file alone. Elsewhere it is shown
+If a window of VS Code has the notebook open, or JupyterLab or Notebook 7 ran the last cell and a
+page of theirs has the side panel, or one of them did a moment ago, the question is shown there, and
+leaves the notebook's file alone. Elsewhere it is shown
 below the running cell, or the cell that ran last, and answered with ``%mcp allow`` or ``%mcp
 deny``: without an extension, no frontend passes a click to the kernel, but every frontend runs
 cells. Runs in the user's kernel: the link's thread shows and withdraws questions, also while a cell
@@ -67,7 +68,7 @@ class ConsentPrompts:
         self._open: dict[int, Prompt] = {}
         self._shown: set[int] = set()
         """The numbers of those that are in the notebook's outputs."""
-        self._is_watched = False
+        self._frontends: frozenset[messages.Frontend] = frozenset()
         self._lock = threading.Lock()
         self.on_change: Callable[[], None] = lambda: None
         """Called when a question was asked or is closed, on any thread."""
@@ -78,14 +79,16 @@ class ConsentPrompts:
         with self._lock:
             return tuple(self._open.values())
 
-    def set_watched(self, *, is_watched: bool) -> None:
-        """Note whether a side panel has the questions; while none has, the outputs have them."""
-        self._is_watched = is_watched
+    def set_watched(self, frontends: frozenset[messages.Frontend]) -> None:
+        """Note which side panels have the questions; while none has, the outputs have them."""
+        self._frontends = frontends
         self.show_unseen()
 
     def show_unseen(self) -> None:
         """Show the questions that no side panel shows; on any thread."""
-        if not (self._is_watched and comes_from_jupyter(self._shell)):
+        # VS Code says that it shows this notebook; of a Jupyter server, only the last cell tells.
+        in_jupyter = "Jupyter" in self._frontends and comes_from_jupyter(self._shell)
+        if not (in_jupyter or "VS Code" in self._frontends):
             for prompt in self.open_prompts:
                 self._show(prompt)
 

@@ -48,7 +48,7 @@ class View:
     def read(self, _progress):
         return messages.NotebookState(number_of_calls=self.number)
 
-    def set_watched(self, *, is_watched):
+    def set_watched(self, _frontends):
         pass
 
 

@@ -45,12 +45,13 @@ def test_a_question_is_shown_as_text_and_replaced_by_its_answer(kernel, link):
 
 
 @contextmanager
-def asked_in_panel(kernel, link):
+def asked_in_panel(kernel, link, *frontends, **request):
     """Show the notebook in a page with a side panel, and ask a question that the page gets."""
     with Link(record_of(kernel)) as page:
-        page.send(messages.WatchNotebook())
+        for frontend in frontends or ["Jupyter"]:
+            page.send(messages.WatchNotebook(frontend=frontend))
         page.receive()
-        kernel.ok("1", cell="c1", deleted=[])
+        kernel.ok("1", **(request or {"cell": "c1", "deleted": []}))
         ask(link)
         page.receive_until(lambda message: message.questions)
         yield
@@ -85,6 +86,25 @@ def test_a_question_is_shown_in_a_frontend_without_side_panel_although_a_page_ha
         shown = kernel.ok("pass", cell="vscode-notebook-cell:1")
         assert shown.displays[0]["text/plain"].startswith(TEXT)
         ask(link, 2)
+        assert kernel.wait_for("display_data")["data"]["text/plain"].startswith(TEXT)
+
+
+def test_a_question_is_in_no_output_while_a_window_of_vs_code_has_the_notebook_open(kernel, link):
+    kernel.set_constants("mcp_notebook.kernel.link.side_panel_updates", RETURN_LIMIT=0.1)
+    with asked_in_panel(kernel, link, "", "VS Code", cell="vscode-notebook-cell:1"):
+        assert kernel.ok("pass", cell="vscode-notebook-cell:1").displays == []
+    assert kernel.wait_for("display_data")["data"]["text/plain"].startswith(TEXT)
+
+
+def test_a_window_that_has_not_opened_the_notebook_does_not_keep_its_questions(kernel, link):
+    with asked_in_panel(kernel, link, "", cell="vscode-notebook-cell:1"):
+        assert kernel.wait_for("display_data")["data"]["text/plain"].startswith(TEXT)
+        assert "as of" in kernel.ok("%mcp panel").text  # no panel opens
+
+
+def test_a_window_that_closes_the_notebook_leaves_its_questions_to_the_outputs(kernel, link):
+    kernel.set_constants("mcp_notebook.kernel.link.side_panel_updates", RETURN_LIMIT=0.1)
+    with asked_in_panel(kernel, link, "VS Code", "", cell="vscode-notebook-cell:1"):
         assert kernel.wait_for("display_data")["data"]["text/plain"].startswith(TEXT)
 
 

@@ -179,7 +179,8 @@ def _show_status(notebook: Notebook, _arguments: str) -> None:
 
 
 def _show_panel(notebook: Notebook, _arguments: str) -> None:
-    if is_cell_of_jupyter() and notebook.panel.open():
+    is_seen = is_cell_of_jupyter() or "VS Code" in notebook.panel.frontends
+    if is_seen and notebook.panel.open():
         return
     _show_status(notebook, "")
 

@@ -9,5 +9,5 @@ Threads: none of its own. The endpoint's thread reads the state for side panels,
 the magics.
 
 Left to others: who is told, and when (`kernel.link`), the log of calls (`kernel.calls`), and the
-pages that show the side panel (``labextension/``).
+pages that show the side panel (``panel/``, in ``labextension/`` and ``vscode/``).
 """

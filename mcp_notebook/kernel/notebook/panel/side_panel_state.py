@@ -1,4 +1,4 @@
-"""The state of a notebook in the side panel of JupyterLab and Notebook 7, and its actions.
+"""The state of a notebook in the side panel of JupyterLab, Notebook 7 and VS Code, and its actions.
 
 ``%mcp panel`` and ``%mcp status`` show the same state. Runs on the endpoint's thread, but for these
 magics and `SidePanel.describe_call`, which comes on one of its workers. Nothing here waits for the
@@ -117,8 +117,8 @@ class SidePanel:
         self._prompts = prompts
         self._clients: dict[str, float] = {}
         """When each connected program was first seen."""
-        self.is_watched = False
-        """Whether a page shows it."""
+        self.frontends: frozenset[messages.Frontend] = frozenset()
+        """Those that have it open."""
 
     @property
     def log(self) -> CallLog:
@@ -252,12 +252,12 @@ class SidePanel:
         """Open the panel in the pages of the notebook; return whether there is one."""
         return self._source.show()
 
-    def set_watched(self, *, is_watched: bool) -> None:
-        """Note whether a side panel is open."""
-        self.is_watched = is_watched
-        self._proposing.set_watched(is_watched=is_watched)
+    def set_watched(self, frontends: frozenset[messages.Frontend]) -> None:
+        """Note which frontends have a side panel open."""
+        self.frontends = frontends
+        self._proposing.set_watched(is_watched="Jupyter" in frontends)
         if self._prompts is not None:
-            self._prompts.set_watched(is_watched=is_watched)
+            self._prompts.set_watched(frontends)
 
     def _list_clients(self) -> list[messages.SeenClient]:
         clients = _join_clients(self._source.list_clients())

@@ -1,0 +1,84 @@
+/**
+ * What the tests need of VS Code: kernels, in place of Microsoft's extension, and a client.
+ *
+ * The controller runs cells by `helper.py`, one for each notebook. The commands write what VS Code's
+ * own client of MCP lists and gets into a file of the notebooks' folder.
+ */
+const { spawn } = require('child_process');
+const fs = require('fs');
+const path = require('path');
+const readline = require('readline');
+const vscode = require('vscode');
+
+exports.activate = context => {
+  const controller = vscode.notebooks.createNotebookController('tests', 'jupyter-notebook', 'Test kernel');
+  const helpers = new Map();
+  let last = 0;
+  controller.supportedLanguages = ['python'];
+  controller.executeHandler = async (cells, notebook) => {
+    for (const cell of cells) {
+      await run(cell, find(notebook));
+    }
+  };
+  controller.interruptHandler = notebook => void find(notebook).process.kill('SIGINT');
+
+  function find({ uri: { fsPath: file } }) {
+    if (!helpers.has(file)) {
+      const script = path.join(__dirname, 'helper.py');
+      const process_ = spawn(process.env.TESTS_PYTHON, [script, file], { cwd: path.dirname(file) });
+      const waiting = new Map();
+      readline.createInterface({ input: process_.stdout }).on('line', line => {
+        const message = JSON.parse(line);
+        waiting.get(message.id)?.(message);
+      });
+      process_.on('exit', () => helpers.delete(file));
+      helpers.set(file, { process: process_, waiting });
+    }
+    return helpers.get(file);
+  }
+
+  async function run(cell, helper) {
+    const execution = controller.createNotebookCellExecution(cell);
+    const id = (execution.executionOrder = ++last);
+    execution.start(Date.now());
+    await execution.clearOutput();
+    await new Promise(resolve => {
+      helper.waiting.set(id, async message => {
+        if (message.ended !== undefined) {
+          execution.end(message.ended, Date.now());
+          return resolve();
+        }
+        const items = Object.entries(message.data).map(([mime, value]) => vscode.NotebookCellOutputItem.text(value, mime));
+        await execution.appendOutput(new vscode.NotebookCellOutput(items));
+      });
+      const cellId = cell.document.uri.toString(); // as Microsoft's extension sends it
+      helper.process.stdin.write(JSON.stringify({ id, cellId, code: cell.document.getText() }) + '\n');
+    });
+  }
+
+  const folder = vscode.workspace.workspaceFolders[0].uri.fsPath;
+  const write = (name, value) => {
+    fs.writeFileSync(path.join(folder, `${name}.part`), JSON.stringify(value));
+    fs.renameSync(path.join(folder, `${name}.part`), path.join(folder, name));
+  };
+  context.subscriptions.push(
+    controller,
+    { dispose: () => helpers.forEach(helper => helper.process.kill()) },
+    vscode.commands.registerCommand('tests.restartKernel', () =>
+      helpers.forEach(helper => helper.process.kill('SIGUSR1'))
+    ),
+    vscode.commands.registerCommand('tests.listTools', () =>
+      write('tools.json', vscode.lm.tools.map(tool => tool.name))
+    ),
+    vscode.commands.registerCommand('tests.invokeTool', async () => {
+      const { name, input } = JSON.parse(fs.readFileSync(path.join(folder, 'call.json'), 'utf8'));
+      const tool = vscode.lm.tools.find(each => each.name.endsWith(name));
+      try {
+        const result = await vscode.lm.invokeTool(tool.name, { input, toolInvocationToken: undefined });
+        write('result.json', { content: result.content.map(part => part.value) });
+      } catch (error) {
+        write('result.json', { error: String(error) });
+      }
+    })
+  );
+};

@@ -1,0 +1,177 @@
+/** VS Code's extension: the panel, the status bar, questions as notifications, and the commands. */
+import * as vscode from 'vscode';
+
+import { countTools, formatClock } from '../../panel/format';
+import { IOpenCall } from '../../panel/messages';
+import { IAsked, PanelStore } from '../../panel/store';
+import { Kernels } from './kernels';
+import { readFront } from './notebook';
+import { Servers } from './servers';
+import { TEXTS } from './texts';
+import { PanelView } from './view';
+
+/** Characters of a question in a notification: a longer one is read in the panel. */
+const MAX_QUESTION = 400;
+
+export function activate(context: vscode.ExtensionContext): void {
+  const folder = vscode.workspace.workspaceFolders?.[0]?.uri.fsPath ?? '/';
+  const kernels = new Kernels(context.extension.packageJSON.version, folder);
+  const store = new PanelStore(kernels);
+  const view = new PanelView(context.extensionUri, kernels, readFront);
+  const servers = new Servers(context, kernels);
+  const bar = new StatusBar(store);
+  const notifications = new Notifications(store, kernels, view);
+
+  const follow = (status: 'idle' | 'starting' = 'idle') => {
+    const front = readFront();
+    kernels.setOpen(new Set(front.open));
+    store.setFront(front.kernel === null ? null : { kernel: front.kernel, status });
+    view.setFront(front, status);
+  };
+  const update = () => {
+    const asks = store.questions.length;
+    view.setBadge(asks);
+    bar.update();
+    notifications.update();
+    servers.update();
+    void vscode.commands.executeCommand('setContext', 'mcpNotebook.asks', asks > 0);
+    void vscode.commands.executeCommand('setContext', 'mcpNotebook.runs', bar.calls.length > 0);
+  };
+  kernels.onRestart = kernel => {
+    if (kernel === store.front?.kernel) {
+      follow('starting');
+      follow();
+    }
+  };
+  view.onVisible = update;
+  store.changed.connect(update);
+  store.shown.connect((_, kernel) => {
+    // Another window has the notebook, or none.
+    if (kernels.isOpen(kernel)) {
+      void vscode.commands.executeCommand('mcpNotebook.panel.focus');
+    }
+  });
+  const front = () => store.front?.kernel ?? '';
+  context.subscriptions.push(
+    kernels,
+    bar,
+    vscode.window.registerWebviewViewProvider('mcpNotebook.panel', view),
+    vscode.window.onDidChangeActiveNotebookEditor(() => follow()),
+    vscode.workspace.onDidOpenNotebookDocument(() => follow()),
+    vscode.workspace.onDidCloseNotebookDocument(() => follow()),
+    vscode.workspace.onDidChangeNotebookDocument(change => change.contentChanges.length && follow()),
+    vscode.window.onDidChangeWindowState(update),
+    vscode.commands.registerCommand('mcpNotebook.showPanel', () =>
+      vscode.commands.executeCommand('mcpNotebook.panel.focus')
+    ),
+    vscode.commands.registerCommand('mcpNotebook.stopCalls', () =>
+      Promise.all(bar.calls.map(call => store.act(front(), { action: 'stop', call: call.number })))
+    ),
+    vscode.commands.registerCommand('mcpNotebook.denyCalls', () =>
+      Promise.all(
+        store.questions.map(({ kernel, question }) =>
+          store.act(kernel, { action: 'answer', question: question.number, decision: 'deny' })
+        )
+      )
+    )
+  );
+  follow();
+  update();
+}
+
+/** What is in the status bar while the notebook in front has tools, with a clock while one runs. */
+class StatusBar implements vscode.Disposable {
+  constructor(private readonly _store: PanelStore) {
+    this._item.command = 'mcpNotebook.showPanel';
+    this._item.tooltip = 'Show the tools of the notebook';
+    this._stop.command = 'mcpNotebook.stopCalls';
+    this._stop.text = '$(debug-stop)';
+  }
+
+  /** The calls that wait or run in the notebook in front. */
+  get calls(): IOpenCall[] {
+    return this._store.current?.open_calls ?? [];
+  }
+
+  update(): void {
+    clearTimeout(this._timer);
+    const notebook = this._store.current;
+    if (!notebook?.tools) {
+      this._item.hide();
+      return this._stop.hide();
+    }
+    const parts = [countTools(TEXTS, notebook.tools), ...notebook.clients.slice(0, 1).map(each => each.name)];
+    const [call] = notebook.open_calls;
+    if (notebook.questions.length > 0) {
+      parts.push(TEXTS._n('%1 question', '%1 questions', notebook.questions.length));
+    }
+    if (call) {
+      parts.push(`${call.tool} ${formatClock(Date.now() / 1000 - (call.began ?? call.came))}`);
+      this._stop.tooltip = `Stop ${call.tool}`;
+      this._stop.show();
+      this._timer = setTimeout(() => this.update(), 1000);
+    } else {
+      this._stop.hide();
+    }
+    // An icon is written as `$(name)`: a client's name is none.
+    this._item.text = `$(tools) ${parts.join(' · ').replace(/\$\(/g, '$ (')}`;
+    this._item.show();
+  }
+
+  dispose(): void {
+    clearTimeout(this._timer);
+    this._item.dispose();
+    this._stop.dispose();
+  }
+
+  private readonly _item = vscode.window.createStatusBarItem('mcpNotebook.tools', vscode.StatusBarAlignment.Left, 10);
+  private readonly _stop = vscode.window.createStatusBarItem('mcpNotebook.stop', vscode.StatusBarAlignment.Left, 9);
+  private _timer?: NodeJS.Timeout;
+}
+
+/** Tells of questions that the user does not see in the panel. */
+class Notifications {
+  constructor(
+    private readonly _store: PanelStore,
+    private readonly _kernels: Kernels,
+    private readonly _view: PanelView
+  ) {}
+
+  update(): void {
+    for (const asked of this._store.questions) {
+      const key = `${this._store.notebooks.get(asked.kernel)?.kernel} ${asked.question.number}`;
+      const isSeen =
+        this._view.isVisible && vscode.window.state.focused && asked.kernel === this._store.front?.kernel;
+      // A window that has not opened the notebook leaves its questions to the one that has.
+      if (!isSeen && this._kernels.isOpen(asked.kernel) && !this._told.has(key)) {
+        this._told.add(key);
+        void this._tell(asked);
+      }
+    }
+  }
+
+  private async _tell({ kernel, question }: IAsked): Promise<void> {
+    const name = this._store.notebooks.get(kernel)?.name ?? '';
+    // VS Code makes links of `[text](command:...)`, and one line of all.
+    const text = makePlain(`${name}: ${question.text}`);
+    const isShort = text.length <= MAX_QUESTION;
+    const shown = isShort ? text : makePlain(`${name}: may ${question.tool} run?`).slice(0, MAX_QUESTION);
+    const answers = isShort ? ['Allow', 'Deny', 'Show'] : ['Deny', 'Show'];
+    const answer = await vscode.window.showWarningMessage(shown, ...answers);
+    if (answer === 'Show') {
+      await vscode.commands.executeCommand('mcpNotebook.showPanel');
+    } else if (answer) {
+      const decision = answer === 'Allow' ? 'once' : 'deny';
+      await this._store.act(kernel, { action: 'answer', question: question.number, decision });
+      void vscode.window.setStatusBarMessage(makePlain(this._store.note), 10_000);
+    }
+  }
+
+  /** Questions that were told, also those that were answered since. */
+  private readonly _told = new Set<string>();
+}
+
+/** Return a text in which VS Code finds neither links nor icons. */
+function makePlain(text: string): string {
+  return text.replace(/\]\(/g, '] (').replace(/\$\(/g, '$ (').replace(/\s*\n\s*/g, ' ');
+}
