@@ -3,6 +3,7 @@ import * as React from 'react';
 
 import { ITexts } from './host';
 import { INotebookState, IRecordedCell } from './messages';
+import { IProposalHost } from './proposals';
 import { PanelStore } from './store';
 
 /** The line that makes a notebook's functions tools, and cells that have it. */
@@ -27,6 +28,8 @@ export interface INotebookActions {
   load(): void;
   /** Run cells of the notebook in front and all above them, which they may need. */
   runDownTo(ids: string[]): void;
+  /** Return the notebook in front for its proposals; none if it is of another kernel. */
+  findHost(kernel: string): IProposalHost | undefined;
   /** Bring the notebook of a kernel to the front. */
   openNotebook(kernel: string): void;
 }
@@ -61,14 +64,18 @@ const LOOK = 100;
 /**
  * Return whether an element has been in its place long enough, and a function that checks it now.
  *
- * The second click of a double click must not hit what has just moved under the mouse.
+ * The second click of a double click must not hit what has just moved under the mouse, or what has
+ * just got other content.
  */
-export function useSettled(element: React.RefObject<HTMLElement>): [boolean, () => boolean] {
+export function useSettled(
+  element: React.RefObject<HTMLElement>,
+  content = ''
+): [boolean, () => boolean] {
   const [isSettled, setSettled] = React.useState(false);
   const last = React.useRef({ place: '', since: 0 });
   const check = React.useCallback(() => {
     const area = element.current?.getBoundingClientRect();
-    const place = area && area.height > 0 ? `${area.left} ${area.top}` : '';
+    const place = area && area.height > 0 ? `${area.left} ${area.top} ${content}` : '';
     const now = performance.now();
     if (place === '' || place !== last.current.place) {
       last.current = { place, since: now };
@@ -76,7 +83,7 @@ export function useSettled(element: React.RefObject<HTMLElement>): [boolean, () 
     const settled = now - last.current.since >= SETTLED;
     setSettled(settled);
     return settled;
-  }, [element]);
+  }, [element, content]);
   // After each change of what is shown, and for changes of what is around it.
   React.useLayoutEffect(() => void check());
   React.useEffect(() => {

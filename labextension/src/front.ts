@@ -13,6 +13,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 
 import { INotebookActions, LOAD, LOADS } from '../../panel/hooks';
 import { PanelStore } from '../../panel/store';
+import { IEditing, NotebookHost } from './ghosts';
 import { ensureInstalled } from './python';
 
 /** Tell the store which notebook is in front, and what becomes of its kernel. */
@@ -54,9 +55,16 @@ export function makeActions(
   app: JupyterFrontEnd,
   tracker: INotebookTracker | null,
   store: PanelStore,
-  trans: TranslationBundle
+  trans: TranslationBundle,
+  editing: IEditing
 ): INotebookActions {
   return {
+    findHost: kernel => {
+      const panel = tracker?.currentWidget;
+      return panel?.sessionContext.session?.kernel?.id === kernel
+        ? new NotebookHost(panel, editing)
+        : undefined;
+    },
     hasCell: id =>
       tracker?.currentWidget?.content.widgets.some(cell => cell.model.id === id) ?? false,
     showCell: id => {
