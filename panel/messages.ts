@@ -83,6 +83,7 @@ export interface IProposal {
   base?: string | null;
   warnings: string[];
   asked: number;
+  /** 0: there is no limit. */
   ends: number;
   /** Taken: a page inserts it. */
   state: 'open' | 'taken';

@@ -113,6 +113,7 @@ export async function accept(
     const change = describeChange(trans, place, host.find(proposal));
     if (change) {
       await settle('stale', { message: change });
+      store.setNote(change);
       return;
     }
     try {
@@ -123,7 +124,11 @@ export async function accept(
     }
   }
   store.drafts.delete(digest);
-  if ((await settle('inserted', { cell })) && run) {
-    await settle('ran', { cell, outputs: await host.run(cell) });
+  if (await settle('inserted', { cell })) {
+    store.setNote(trans.__('The cell that %1 proposed is in the notebook.', client));
+    if (run) {
+      await settle('ran', { cell, outputs: await host.run(cell) });
+      store.setNote(trans.__('The cell that %1 proposed has run.', client));
+    }
   }
 }

@@ -252,7 +252,7 @@ class Ghosts {
         ? trans.__('The cell gets back what it held before.')
         : trans.__('The cell is deleted.')
     ];
-    if (await isOther(source, digest)) {
+    if (!readOrigin(cell)?.edited && (await isOther(source, digest))) {
       parts.push(trans.__('It was edited since: that is lost, too.'));
     }
     if (tool) {

@@ -25,26 +25,32 @@ export function Proposal(props: IProposalProps): JSX.Element {
   const [isEditing, setEditing] = React.useState(false);
   const [isAnswered, setAnswered] = React.useState(false);
   const [word, setWord] = React.useState('');
+  /** Why it is still here. */
+  const [outcome, setOutcome] = React.useState('');
   const place = host.find(proposal);
   const source = store.drafts.get(proposal.digest) ?? proposal.source;
   const content = JSON.stringify([place, source, isEditing]);
   const [isSettled, checkSettled] = useSettled(node, content);
   const [seen, setSeen] = React.useState('');
   const isSeen = seen === content;
+  const look = trans.__('First look at the source, down to its end.');
   const isOff = isAnswered || proposal.state === 'taken';
   const answer = (act: () => Promise<unknown>) => {
     // The click may be meant for what was here a moment ago.
     if (checkSettled() && !isOff) {
       setAnswered(true);
       props.onAnswered();
-      void act().finally(() => setAnswered(false));
+      void act().then(() => {
+        setAnswered(false);
+        setOutcome(store.note);
+      });
     }
   };
   const button = (label: string, kind: 'accept' | undefined, run: boolean) => (
     <SmallButton
       kind={kind}
       label={label}
-      title={isSeen ? label : trans.__('First look at the source, down to its end')}
+      title={isSeen ? label : look}
       disabled={isOff}
       waits={!isSettled || !isSeen}
       onClick={() =>
@@ -99,6 +105,7 @@ export function Proposal(props: IProposalProps): JSX.Element {
           onSeen={() => setSeen(content)}
         />
       )}
+      <div role="status">{outcome}</div>
       {isEditing ? (
         <div className="jp-mcp-buttons">
           <SmallButton label={trans.__('Done')} onClick={() => setEditing(false)} />
@@ -136,9 +143,11 @@ export function Proposal(props: IProposalProps): JSX.Element {
             onKeyDown={event => event.key === 'Enter' && reject()}
           />
           <span className="jp-mcp-side">
+            {!isSeen && `${look} `}
             {proposal.state === 'taken'
               ? trans.__('being inserted')
-              : trans.__('%1 left to answer', formatClock(proposal.ends - now))}
+              : proposal.ends > 0 &&
+                trans.__('%1 left to answer', formatClock(proposal.ends - now))}
           </span>
         </div>
       )}
