@@ -124,6 +124,10 @@ export async function accept(
     }
   }
   store.drafts.delete(digest);
+  if (place.source !== undefined) {
+    // As it was now, which is not always what the kernel has run.
+    store.replaced.set(cell, place.source);
+  }
   if (await settle('inserted', { cell })) {
     store.setNote(trans.__('The cell that %1 proposed is in the notebook.', client));
     if (run) {

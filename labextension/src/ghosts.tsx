@@ -2,7 +2,7 @@
  * Proposals in the notebook, where their cells would go, and the line below cells that were
  * proposed once. Both belong to the application and not to the notebook: they are never saved.
  */
-import { Dialog, showDialog } from '@jupyterlab/apputils';
+import { Dialog, showDialog, showErrorMessage } from '@jupyterlab/apputils';
 import { Cell, ICodeCellModel } from '@jupyterlab/cells';
 import { CodeEditor, IEditorFactoryService } from '@jupyterlab/codeeditor';
 import { IEditorLanguageRegistry } from '@jupyterlab/codemirror';
@@ -244,8 +244,9 @@ class Ghosts {
   /** Take back a cell, or what it held before, and what the kernel can take back. */
   private async _undo(cell: Cell, accepted: IAccepted): Promise<void> {
     const { store, trans } = this._context;
-    const { number, tool, names, replaced, ran, digest } = accepted;
+    const { number, tool, names, ran, digest } = accepted;
     const { sharedModel } = cell.model;
+    const replaced = store.replaced.get(sharedModel.id) ?? accepted.replaced;
     const source = sharedModel.getSource();
     const parts = [
       typeof replaced === 'string'
@@ -274,9 +275,14 @@ class Ghosts {
         Dialog.warnButton({ label: trans.__('Undo') })
       ]
     });
-    if (!answer.button.accept || !(await store.act(this._kernel, { action: 'undo', proposal: number }))) {
+    if (!answer.button.accept) {
       return;
     }
+    if (!(await store.act(this._kernel, { action: 'undo', proposal: number }))) {
+      void showErrorMessage(trans.__('It was not undone'), store.note);
+      return;
+    }
+    store.replaced.delete(sharedModel.id);
     const model = this._panel.content.model?.sharedModel;
     const index = model?.cells.findIndex(({ id }) => id === sharedModel.id) ?? -1;
     if (typeof replaced === 'string') {
