@@ -69,6 +69,9 @@ export function Proposal(props: IProposalProps): JSX.Element {
     >
       <div className="jp-mcp-row jp-mcp-wrap">
         <strong className="jp-mcp-main">{describeProposal(props)}</strong>
+        {source !== proposal.source && (
+          <span className="jp-mcp-badge">{trans.__('edited by you')}</span>
+        )}
         <span className="jp-mcp-side">{formatTime(proposal.asked, 'short')}</span>
         {props.children}
       </div>

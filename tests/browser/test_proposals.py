@@ -3,7 +3,6 @@
 import hashlib
 import json
 from contextlib import contextmanager
-from threading import Event
 
 import pytest
 from lab_page import SOON, THEMES, NotebookPage
@@ -14,12 +13,17 @@ from side_panel import STANDS_STILL, SidePanel, busy, find_wide
 pytestmark = pytest.mark.browser
 APPS = ("lab", "notebook")
 PANEL = "window.jupyterapp.shell.currentWidget"
-RAIN = """%%mcp_tool
+RAIN = '''%%mcp_tool
 def rain(year: int) -> str:
-    "Rain of a year, in millimetres."
+    """Rain of a year at a station, in millimetres.
+
+    Args:
+        year: The year, from 1900 on.
+        station: The name of the station.
+    """
     # as before
     return f"{year} mm"
-"""
+'''
 RAIN_AT = RAIN.replace("year: int", 'year: int, station: str = "Oslo"').replace(
     "{year} mm", "{year} mm at {station}"
 )
@@ -28,9 +32,7 @@ HIDING = (
     "def p\u0430ypal(amount):\n"
     "    x = 'access' # \u202e }\u2066if admin\u2069\n"
     "    return f'{amount}\u00a0\u200b'\rprint('own' + 'ed')\n"
-    + "y = 1" + 10_000 * " " + "; print('far right')\n"
-    + 400 * "\n"
-    + "print('far down')"
+    "y = 1" + 10_000 * " " + "; print('far right')\n" + 400 * "\n" + "print('far down')"
 )
 
 
@@ -44,7 +46,7 @@ class Ghost:
 
     def __init__(self, notebook, place=".jp-mcp-ghost"):
         self.notebook = notebook
-        self.place = notebook.page.locator(f"{place} [role=group]")
+        self.place = notebook.page.locator(f"{place} .jp-mcp-proposal")
 
     def expect_text(self, text):
         expect(self.place.first).to_contain_text(text, timeout=SOON)
@@ -144,9 +146,7 @@ def test_an_accepted_cell_runs_says_who_proposed_it_and_is_taken_back(
     expect(notebook.run("'total' in globals()")).to_contain_text("False")
 
 
-def test_what_hides_is_shown_and_every_byte_is_inserted_after_its_end_was_in_view(
-    open_notebook, propose
-):
+def test_what_hides_is_shown_as_what_it_is(open_notebook, propose):
     notebook = open_notebook("quickstart.ipynb")
     panel, assistant = propose(notebook)
     call = assistant.start_call("propose_cell", source=HIDING, reason="Harmless.")
@@ -170,16 +170,27 @@ def test_what_hides_is_shown_and_every_byte_is_inserted_after_its_end_was_in_vie
             notebook.photograph(f"proposal_hiding_panel_{pixels}_{theme}", panel.place)
             assert find_wide(panel.place) == []
             assert find_violations(panel.place) == []
-    for place in (ghost, Ghost(notebook, "#mcp-notebook-panel .jp-mcp-proposal")):
+    ghost.click("Reject")
+    call.result(60)
+
+
+def test_every_byte_is_inserted_and_run_once_the_end_was_in_view(open_notebook, propose):
+    notebook = open_notebook("quickstart.ipynb")
+    _, assistant = propose(notebook)
+    before = read_cells(notebook)
+    call = assistant.start_call("propose_cell", source=HIDING, reason="Harmless.")
+    ghost = Ghost(notebook)
+    for place in (ghost, Ghost(notebook, "#mcp-notebook-panel")):
         expect(place.button("Accept")).to_have_attribute("aria-disabled", "true")
     ghost.expect_text("First look at the source, down to its end.")
+    ghost.button("Reject").evaluate(STANDS_STILL)
     ghost.button("Accept and run").click(force=True)
+    assert read_cells(notebook) == before
     ghost.read_to_the_end()
     ghost.click("Accept and run")
     said = call.result(60)
-    assert "owned" in said
-    assert "far right" in said
-    assert "far down" in said
+    for part in ("owned", "far right", "far down"):
+        assert part in said
     source, origin, _ = find_last(notebook)
     assert source == HIDING
     assert origin["digest"] == hashlib.sha256(HIDING.encode()).hexdigest()
@@ -203,7 +214,7 @@ def test_a_new_version_of_a_tool_is_shown_line_by_line_and_replaces_its_cell(
     signs = ghost.place.locator(".jp-mcp-source-line").evaluate_all(
         "lines => lines.map(line => line.dataset.sign).join('')"
     )
-    assert signs == " -+  -+ "
+    assert signs == " -+       -+ "
     notebook.photograph("proposal_difference", ghost.place)
     # An edit of the cell meanwhile is in the difference, and is said.
     edited = RAIN.replace("# as before", "# my own remark")
@@ -253,11 +264,10 @@ def test_an_edited_cell_is_inserted_as_edited_and_the_client_gets_it(open_notebo
 
 def test_a_rejected_cell_leaves_nothing_and_the_client_gets_the_word(open_notebook, propose):
     notebook = open_notebook("quickstart.ipynb")
-    panel, assistant = propose(notebook)
+    _, assistant = propose(notebook)
     before = read_cells(notebook)
     call = assistant.start_call("propose_cell", source="import os", reason="Files.")
-    inside = Ghost(notebook, "#mcp-notebook-panel .jp-mcp-proposal")
-    inside.place = panel.place.locator(".jp-mcp-proposal")
+    inside = Ghost(notebook, "#mcp-notebook-panel")
     inside.expect_text("assistant 1.0 proposes a cell")
     inside.place.get_by_role("textbox").fill("use pathlib")
     inside.click("Reject")
@@ -311,29 +321,24 @@ FOCUSED = """() => {
 
 @contextmanager
 def held(page, action):
-    """Hold an action of the page: the block gets a function that waits until it is held."""
-    holding, release = Event(), []
+    """Hold an action of the page for the length of the block, which gets what waits for it."""
+    holding = []
 
     def hold(route):
-        if json.loads(route.request.post_data)["action"] != action:
+        if json.loads(route.request.post_data)["action"] == action:
+            holding.append(route)
+        else:
             route.fallback()
-            return
-        release.append(route)
-        holding.set()
-
-    page.route("**/mcp-notebook/api/actions*", hold)
 
     def wait():
-        page.wait_for_timeout(1)
-        while not holding.is_set():
+        while not holding:
             page.wait_for_timeout(20)
 
-    try:
-        yield wait
-    finally:
-        page.unroute("**/mcp-notebook/api/actions*", hold)
-        for route in release:
-            route.continue_()
+    page.route("**/mcp-notebook/api/actions*", hold)
+    yield wait
+    for route in holding:
+        route.continue_()
+    page.unroute("**/mcp-notebook/api/actions*", hold)
 
 
 @pytest.mark.parametrize("change", ["edit", "delete"])
@@ -369,9 +374,7 @@ def test_a_place_that_changes_at_the_last_moment_gets_nothing_and_the_person_is_
     assert RAIN_AT in [source for source, _ in read_cells(notebook)]
 
 
-def test_a_restart_of_the_kernel_takes_the_proposal_and_answers_its_client(
-    open_notebook, propose
-):
+def test_a_restart_of_the_kernel_takes_the_proposal_and_answers_its_client(open_notebook, propose):
     notebook = open_notebook("quickstart.ipynb")
     _, assistant = propose(notebook)
     before = read_cells(notebook)
@@ -381,7 +384,7 @@ def test_a_restart_of_the_kernel_takes_the_proposal_and_answers_its_client(
     notebook.restart()
     expect(ghost.place).to_have_count(0, timeout=SOON)
     assert "restart" in call.result(60)
-    assert read_cells(notebook)[: len(before)] == before[:]
+    assert read_cells(notebook)[: len(before)] == before
 
 
 def test_two_tabs_insert_one_cell_and_another_notebook_none(
@@ -407,11 +410,13 @@ def test_two_tabs_insert_one_cell_and_another_notebook_none(
     for ghost in ghosts:
         expect(ghost.place).to_have_count(0, timeout=SOON)
     found = [
-        source for page in (notebook, tab, other) for source, _ in read_cells(page)
+        source
+        for page in (notebook, tab, other)
+        for source, _ in read_cells(page)
         if source.startswith("n = ")
     ]
     assert len(found) == 1
-    expect(notebook.run("n")).to_have_text("1")
+    expect(notebook.run("f'{n} time'")).to_contain_text("1 time")
 
 
 def test_a_cell_that_is_accepted_while_the_kernel_is_busy_waits_for_its_turn(
