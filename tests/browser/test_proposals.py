@@ -2,16 +2,27 @@
 
 import hashlib
 import json
+import shutil
+import subprocess
+import sys
+import tempfile
 from contextlib import contextmanager
+from pathlib import Path
 
+import assistant as assistants
 import pytest
 from lab_page import SOON, THEMES, NotebookPage
+from lab_server import lab_server
 from looks import find_violations
 from playwright.sync_api import expect
 from side_panel import STANDS_STILL, SidePanel, busy, find_wide
 
+from mcp_notebook.kernel.notebook.background_bridge import stop_bridge
+from mcp_notebook.settings.settings import Settings
+
 pytestmark = pytest.mark.browser
 APPS = ("lab", "notebook")
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 PANEL = "window.jupyterapp.shell.currentWidget"
 RAIN = '''%%mcp_tool
 def rain(year: int) -> str:
@@ -448,3 +459,61 @@ def test_a_notification_tells_of_a_proposal_that_is_not_seen(open_notebook, prop
     Ghost(notebook).click("Reject")
     call.result(60)
     expect(toast).to_have_count(0, timeout=SOON)
+
+
+# -- two people in one notebook --------------------------------------------------------------------
+
+
+@pytest.fixture
+def shared_server(tmp_path_factory):
+    """A server with jupyter-collaboration, from a folder beside the environment."""
+    uv, place = shutil.which("uv"), tmp_path_factory.mktemp("collaboration")
+    command = [uv, "pip", "install", "-q", "--python", sys.executable, "--target", str(place)]
+    if uv is None or subprocess.run([*command, "jupyter-collaboration"], check=False).returncode:
+        pytest.skip("jupyter-collaboration cannot be installed here")
+    home = Path(tempfile.mkdtemp(prefix="mcpnb-"))
+    env = {
+        "PYTHONPATH": str(place),
+        "JUPYTER_PATH": str(place / "share" / "jupyter"),
+        "JUPYTER_CONFIG_PATH": str(place / "etc" / "jupyter"),
+    }
+    with lab_server(home, env=env) as server:
+        yield server
+    shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.mark.slow
+def test_two_people_in_one_notebook_insert_one_cell_and_either_takes_it_back(
+    shared_server, context
+):
+    shutil.copy(NOTEBOOKS / "quickstart.ipynb", shared_server.folder / "shared.ipynb")
+    notebook, other = NotebookPage(context.new_page()), NotebookPage(context.new_page())
+    notebook.open(shared_server, "shared.ipynb", app="lab")
+    notebook.run("%load_ext mcp_notebook\n%mcp propose on")
+    served = notebook.run("%mcp serve")
+    assistant = assistants.find_assistant(served.inner_text(), shared_server.home)
+    other.open(shared_server, "shared.ipynb", app="lab")
+    expect(other.cells).to_have_count(notebook.cells.count(), timeout=SOON)
+    before = read_cells(notebook)
+    call = assistant.start_call("propose_cell", source="n = globals().get('n', 0) + 1", reason="N.")
+    ghosts = [Ghost(notebook), Ghost(other)]
+    for ghost in ghosts:
+        ghost.expect_text("N.")
+        ghost.wait_until_ready("Accept and run")
+    for ghost in ghosts:
+        ghost.button("Accept and run").evaluate("element => { element.click() }")
+    assert "accepted" in call.result(60)
+    for ghost in ghosts:
+        expect(ghost.place).to_have_count(0, timeout=SOON)
+    for page in (notebook, other):
+        expect(page.cells).to_have_count(len(before) + 1, timeout=SOON)
+        assert find_last(page)[1]["client"] == "assistant 1.0"
+    expect(find_last(other)[2]).to_contain_text("Proposed by assistant 1.0, ", timeout=SOON)
+    other.cells.last.get_by_role("button", name="Undo").click()
+    other.page.locator(".jp-Dialog .jp-mod-accept").click()
+    for page in (notebook, other):
+        expect(page.cells).to_have_count(len(before), timeout=SOON)
+    expect(notebook.run("'n' in globals()")).to_contain_text("False")
+    assistant.close()
+    stop_bridge(Settings(home=shared_server.home / ".mcp-notebook"))
+    notebook.shut_down()
