@@ -195,13 +195,15 @@ class Ghosts {
       const cell = cells.find(({ model }) => model.id === this._host.find(proposal).cell);
       const key = `${record} ${proposal.number} ${cell?.model.id}`;
       open.add(key);
-      const ghost = this._ghosts.get(key);
-      if (ghost && !ghost.isDisposed) {
-        ghost.update();
-      } else if (cell) {
-        const made = new Ghost(this._context, this._kernel, proposal, this._host);
-        this._ghosts.set(key, made);
-        attachBelow(cell, made);
+      if (cell && this._ghosts.get(key)?.isDisposed !== false) {
+        const ghost = makeGhost({
+          ...this._context,
+          kernel: this._kernel,
+          number: proposal.number,
+          host: this._host
+        });
+        this._ghosts.set(key, ghost);
+        attachBelow(cell, ghost);
       }
     }
     for (const [key, ghost] of this._ghosts) {
@@ -301,7 +303,7 @@ class Ghosts {
   }
 
   private readonly _host: NotebookHost;
-  private readonly _ghosts = new Map<string, Ghost>();
+  private readonly _ghosts = new Map<string, ReactWidget>();
   private readonly _lines = new WeakMap<Cell, LineWidget>();
   private _list: CellList | undefined;
   private _proposals: INotebookState['proposals'];
@@ -317,36 +319,23 @@ async function isOther(source: string, digest: string): Promise<boolean> {
   return Boolean(bytes) && hex.join('') !== digest;
 }
 
-/** A proposal below a cell. */
-class Ghost extends ReactWidget {
-  constructor(
-    private readonly _context: IPanelContext,
-    private readonly _kernel: string,
-    private readonly _proposal: IProposal,
-    private readonly _host: IProposalHost
-  ) {
-    super();
-    this.addClass('jp-mcp-content');
-    this.addClass('jp-mcp-ghost');
-    // The notebook's own keys do not take what is typed here.
-    this.node.dataset.lmSuppressShortcuts = 'true';
-  }
-
-  protected render(): JSX.Element {
-    return (
-      <GhostView
-        {...this._context}
-        kernel={this._kernel}
-        number={this._proposal.number}
-        host={this._host}
-      />
-    );
-  }
+/** Return a proposal as a widget that goes below a cell. */
+function makeGhost(props: IGhostProps): ReactWidget {
+  const ghost = ReactWidget.create(<Ghost {...props} />);
+  ghost.addClass('jp-mcp-content');
+  ghost.addClass('jp-mcp-ghost');
+  // The notebook's own keys do not take what is typed here.
+  ghost.node.dataset.lmSuppressShortcuts = 'true';
+  return ghost;
 }
 
-function GhostView(
-  props: IPanelContext & { kernel: string; number: number; host: IProposalHost }
-): JSX.Element | null {
+interface IGhostProps extends IPanelContext {
+  kernel: string;
+  number: number;
+  host: IProposalHost;
+}
+
+function Ghost(props: IGhostProps): JSX.Element | null {
   const { store, kernel, number, host } = props;
   useStore(store);
   const proposal = store.notebooks.get(kernel)?.proposals?.find(item => item.number === number);
