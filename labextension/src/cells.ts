@@ -102,7 +102,7 @@ class CellLines {
       } else if (this._unloaded.has(cell.model.id)) {
         this._show(cell, this._explainLoading(cell));
       } else {
-        this._lines.get(cell)?.dispose();
+        removeFromCell(this._lines.get(cell));
         this._lines.delete(cell);
       }
     }
@@ -195,6 +195,15 @@ export function attachBelow(cell: Cell, widget: Widget): void {
       layout.insertWidget(layout.widgets.length - 1, widget); // before the footer
     }
   });
+}
+
+/** Dispose of such a widget. Its node is not in the cell's while a windowed notebook hides that. */
+export function removeFromCell(widget: Widget | undefined): void {
+  const place = widget?.parent?.node;
+  if (widget && place && widget.node.parentNode !== place) {
+    place.appendChild(widget.node);
+  }
+  widget?.dispose();
 }
 
 export class LineWidget extends Widget {

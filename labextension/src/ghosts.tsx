@@ -16,7 +16,7 @@ import { IAccepted, INotebookState, IProposal } from '../../panel/messages';
 import { IEditor, IOrigin, IPlace, IProposalHost } from '../../panel/proposals';
 import { Proposal } from '../../panel/sections/proposals';
 import { IPiece } from '../../panel/source';
-import { LineWidget, attachBelow } from './cells';
+import { LineWidget, attachBelow, removeFromCell } from './cells';
 
 /** What colors sources, and lets the user edit them. */
 export interface IEditing {
@@ -209,7 +209,7 @@ class Ghosts {
     for (const [key, ghost] of this._ghosts) {
       if (!open.has(key)) {
         this._ghosts.delete(key);
-        ghost.dispose();
+        removeFromCell(ghost);
       }
     }
     cells.forEach(cell => this._showOrigin(cell, accepted ?? []));
@@ -220,7 +220,7 @@ class Ghosts {
     const origin = readOrigin(cell);
     let line = this._lines.get(cell);
     if (!origin) {
-      line?.dispose();
+      removeFromCell(line);
       this._lines.delete(cell);
       return;
     }

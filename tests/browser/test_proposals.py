@@ -453,6 +453,51 @@ def test_a_cell_that_is_accepted_while_the_kernel_is_busy_waits_for_its_turn(
         assert "42" in answer_of(assistant, call)
 
 
+def test_a_proposal_and_its_edit_outlive_that_a_windowed_notebook_hides_its_cell(
+    open_notebook, propose
+):
+    notebook = open_notebook("quickstart.ipynb")
+    panel, assistant = propose(notebook)
+    errors = []
+    notebook.page.on("console", lambda said: errors.append(said.text))
+    notebook.page.evaluate(WINDOWED)
+    call = assistant.start_call("propose_cell", source="a = 1", reason="One.", after="rain")
+    inside = Ghost(notebook, "#mcp-notebook-panel")
+    inside.click("Show in the notebook")
+    ghost = Ghost(notebook)
+    ghost.click("Edit")
+    expect(ghost.place.locator(".cm-content")).to_be_focused()
+    notebook.page.keyboard.press("Control+End")
+    notebook.page.keyboard.type("0")
+    # The active cell is never hidden.
+    scroll = f"""index => {{
+        {PANEL}.content.activeCellIndex = index;
+        {PANEL}.content.scrollToItem(index, 'end');
+    }}"""
+    last = len(read_cells(notebook)) - 1
+    notebook.page.evaluate(scroll, last)
+    expect(ghost.place).to_have_count(0, timeout=SOON)
+    inside.expect_text("a = 10")
+    inside.click("Show in the notebook")
+    ghost.expect_text("a = 10")
+    notebook.page.evaluate(scroll, last)
+    expect(ghost.place).to_have_count(0, timeout=SOON)
+    inside.click("Reject")
+    assert "rejected" in answer_of(assistant, call)
+    panel.expect_text("Rejected the cell")
+    assert [text for text in errors if "removeChild" in text] == []
+
+
+WINDOWED = f"""() => {{
+    const {{content, model}} = {PANEL};
+    content.notebookConfig = {{...content.notebookConfig, windowingMode: "full"}};
+    for (let count = 0; count < 40; count++) {{
+        const source = "x = 1\\n".repeat(12);
+        model.sharedModel.addCell({{cell_type: "code", source, metadata: {{}}}});
+    }}
+}}"""
+
+
 def test_a_notification_tells_of_a_proposal_that_is_not_seen(open_notebook, propose):
     notebook = open_notebook("quickstart.ipynb")
     panel, assistant = propose(notebook)
