@@ -1,9 +1,9 @@
 """Makes the pictures in ``docs/images/``: ``python docs/make_pictures.py``.
 
-Run it after a change of the README's cells, of the card, of the panel, of live views, of the table
-of a call's states or of the imports between rooms, with the extra ``demo`` installed. The drawn
-ones need nothing else and are compared with the code by the tests. Those of JupyterLab need
-Chromium and the extra ``browser``; without, they are left as they are.
+Run it after a change of the README's cells, of the card, of the panel, of proposals, of live
+views, of the table of a call's states or of the imports between rooms, with the extra ``demo``
+installed. The drawn ones need nothing else and are compared with the code by the tests. Those of
+JupyterLab need Chromium and the extra ``browser``; without, they are left as they are.
 """
 
 import sys
@@ -32,7 +32,7 @@ def photograph_jupyterlab(folder: Path) -> None:
     from lab_page import THEMES  # noqa: PLC0415 - of the extra `browser`
     from lab_server import lab_server  # noqa: PLC0415
     from pictures.first_page import film_calls  # noqa: PLC0415
-    from pictures.panels import photograph_side_panel  # noqa: PLC0415
+    from pictures.panels import photograph_proposal, photograph_side_panel  # noqa: PLC0415
     from web_browser import launched_chromium  # noqa: PLC0415
 
     with (
@@ -47,6 +47,7 @@ def photograph_jupyterlab(folder: Path) -> None:
         beside, alone = photograph_side_panel(server, chromium)
         (folder / "side_panel.png").write_bytes(beside)
         (folder / "side_panel_widths.png").write_bytes(alone)
+        (folder / "proposal.png").write_bytes(photograph_proposal(server, chromium))
 
 
 def photograph_editor(folder: Path) -> None:

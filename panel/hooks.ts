@@ -3,6 +3,7 @@ import * as React from 'react';
 
 import { ITexts } from './host';
 import { INotebookState, IRecordedCell } from './messages';
+import { IProposalHost } from './proposals';
 import { PanelStore } from './store';
 
 /** What the panel can do to the notebook in front. */
@@ -23,6 +24,8 @@ export interface INotebookActions {
   load(): void;
   /** Run cells of the notebook in front and all above them, which they may need. */
   runDownTo(ids: string[]): void;
+  /** Return the notebook in front for its proposals; none if it is of another kernel. */
+  findHost(kernel: string): IProposalHost | undefined;
   /** Bring the notebook of a kernel to the front. */
   openNotebook(kernel: string): void;
 }
@@ -57,14 +60,18 @@ const LOOK = 100;
 /**
  * Return whether an element has been in its place long enough, and a function that checks it now.
  *
- * The second click of a double click must not hit what has just moved under the mouse.
+ * The second click of a double click must not hit what has just moved under the mouse, or what has
+ * just got other content.
  */
-export function useSettled(element: React.RefObject<HTMLElement>): [boolean, () => boolean] {
+export function useSettled(
+  element: React.RefObject<HTMLElement>,
+  content = ''
+): [boolean, () => boolean] {
   const [isSettled, setSettled] = React.useState(false);
   const last = React.useRef({ place: '', since: 0 });
   const check = React.useCallback(() => {
     const area = element.current?.getBoundingClientRect();
-    const place = area && area.height > 0 ? `${area.left} ${area.top}` : '';
+    const place = area && area.height > 0 ? `${area.left} ${area.top} ${content}` : '';
     const now = performance.now();
     if (place === '' || place !== last.current.place) {
       last.current = { place, since: now };
@@ -72,7 +79,7 @@ export function useSettled(element: React.RefObject<HTMLElement>): [boolean, () 
     const settled = now - last.current.since >= SETTLED;
     setSettled(settled);
     return settled;
-  }, [element]);
+  }, [element, content]);
   // After each change of what is shown, and for changes of what is around it.
   React.useLayoutEffect(() => void check());
   React.useEffect(() => {

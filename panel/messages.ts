@@ -66,6 +66,43 @@ export interface IEndedCall {
   has_picture: boolean;
 }
 
+/** A cell that a client proposes. */
+export interface IProposal {
+  number: number;
+  client: string;
+  reason: string;
+  kind: 'code' | 'markdown' | 'tool';
+  source: string;
+  digest: string;
+  /** The cell below which it would stand; absent: at the end. */
+  after?: string | null;
+  /** The cell whose source it would replace. */
+  replaces?: string | null;
+  tool: string;
+  /** What that cell held when the kernel ran it. */
+  base?: string | null;
+  warnings: string[];
+  asked: number;
+  /** 0: there is no limit. */
+  ends: number;
+  /** Taken: a page inserts it. */
+  state: 'open' | 'taken';
+}
+
+/** A proposal that was accepted, and can be undone. */
+export interface IAccepted {
+  number: number;
+  cell: string;
+  client: string;
+  tool: string;
+  /** What the cell held before. */
+  replaced?: string | null;
+  /** The names that only it defined. */
+  names: string[];
+  ran: boolean;
+  digest: string;
+}
+
 /** Why a kernel cannot tell: it is older than the panel, of another version, or does not answer. */
 export type TroubleKind = 'old' | 'version' | 'unreachable' | 'restarting';
 
@@ -83,6 +120,10 @@ export interface INotebookState {
   questions: IQuestion[];
   ended_calls: IEndedCall[];
   number_of_calls: number;
+  /** Whether clients may propose cells; absent if the kernel cannot tell. */
+  proposes?: boolean | null;
+  proposals?: IProposal[] | null;
+  accepted?: IAccepted[] | null;
 }
 
 export interface ICallDetails {
@@ -132,7 +173,19 @@ export type Action =
   | { action: 'answer'; question: number; decision: Decision }
   | { action: 'switch'; tool: string; on: boolean }
   | { action: 'remove'; tool: string }
-  | { action: 'lock'; tool: string };
+  | { action: 'lock'; tool: string }
+  | { action: 'propose'; on: boolean }
+  | { action: 'take'; proposal: number; digest: string; run: boolean; source?: string }
+  | {
+      action: 'settle';
+      proposal: number;
+      outcome: 'inserted' | 'ran' | 'stale' | 'failed';
+      cell?: string;
+      message?: string;
+      outputs?: unknown[];
+    }
+  | { action: 'reject'; proposal: number; word: string }
+  | { action: 'undo'; proposal: number };
 
 /** What is new of a notebook; `counts` has new numbers of calls and errors, by the tools' names. */
 export type Changes = Partial<INotebookState> & { counts?: { [name: string]: [number, number] } };

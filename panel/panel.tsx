@@ -8,6 +8,7 @@ import { ConnectSection } from './sections/connect';
 import { ConnectionSection, KernelState } from './sections/kernel';
 import { NotebooksSection } from './sections/notebooks';
 import { EarlierCalls, RestartNotice } from './sections/restart';
+import { ProposalSwitch, describeProposal } from './sections/proposals';
 import { QuestionsSection } from './sections/questions';
 import { RunningSection } from './sections/running';
 import { ToolsSection } from './sections/tools';
@@ -17,6 +18,7 @@ export function Panel(context: IPanelContext): JSX.Element {
   useStore(store);
   const notebook = store.current;
   const spoken = store.questions.map(item => trans.__('May %1 run?', item.question.tool));
+  spoken.push(...store.proposals.map(({ proposal }) => describeProposal({ trans, proposal })));
   const running = notebook?.open_calls?.length ?? 0;
   if (running > 0) {
     spoken.push(trans._n('%1 running call', '%1 running calls', running));
@@ -61,6 +63,7 @@ function Sections(props: ISectionProps): JSX.Element {
       <QuestionsSection {...props} />
       <RunningSection {...props} />
       <ToolsSection {...props} />
+      <ProposalSwitch {...props} />
       <CallsSection {...props} />
       <EarlierCalls {...props} />
       <ClientsSection {...props} />

@@ -8,6 +8,7 @@ import {
   Changes,
   IEndedCall,
   INotebookState,
+  IProposal,
   IQuestion,
   ITool
 } from './messages';
@@ -42,6 +43,12 @@ export interface ILack {
   text: string;
   /** What a cell has to run to install it; empty if it cannot be installed. */
   line: string;
+}
+
+/** A proposal, and the notebook that it is for. */
+export interface IProposed {
+  kernel: string;
+  proposal: IProposal;
 }
 
 /** What a kernel's process had told before it was restarted. */
@@ -81,6 +88,12 @@ export class PanelStore {
 
   /** What kernels lack that were asked to load mcp_notebook, by their ids. */
   readonly lacks = new Map<string, ILack>();
+
+  /** The user's own versions of proposals, by their digests: a page draws a proposal more than once. */
+  readonly drafts = new Map<string, string>();
+
+  /** What cells held before accepted proposals replaced it here, by the cells' ids. */
+  readonly replaced = new Map<string, string>();
 
   /** What became of the last thing that the user did here; also read out. */
   note = '';
@@ -124,6 +137,15 @@ export class PanelStore {
     return asked.sort((a, b) => a.question.asked - b.question.asked);
   }
 
+  /** The open proposals of all notebooks, oldest first. */
+  get proposals(): IProposed[] {
+    const proposed: IProposed[] = [];
+    this.notebooks.forEach((notebook, kernel) => {
+      (notebook.proposals ?? []).forEach(proposal => proposed.push({ kernel, proposal }));
+    });
+    return proposed.sort((a, b) => a.proposal.asked - b.proposal.asked);
+  }
+
   setFront(front: IFront | null): void {
     if (JSON.stringify(front) !== JSON.stringify(this.front)) {
       if (front?.kernel !== this.front?.kernel) {
@@ -152,19 +174,30 @@ export class PanelStore {
     this._changed.emit();
   }
 
+  setDraft({ digest }: IProposal, draft: string | undefined): void {
+    if (draft === undefined) {
+      this.drafts.delete(digest);
+    } else {
+      this.drafts.set(digest, draft);
+    }
+    this._changed.emit();
+  }
+
   setNote(note: string): void {
     this.note = note;
     this._changed.emit();
   }
 
-  /** Do something in a notebook; what became of it is in `note`. */
-  async act(kernel: string, action: Action): Promise<void> {
+  /** Do something in a notebook, and return whether it worked; what became of it is in `note`. */
+  async act(kernel: string, action: Action): Promise<boolean> {
     try {
       // Numbers begin again when a kernel is restarted: the page says which start it shows.
       const record = this.notebooks.get(kernel)?.kernel;
       this.setNote(await this.host.act(kernel, record, action));
+      return true;
     } catch (error) {
       this.setNote(error instanceof Error ? error.message : String(error));
+      return false;
     }
   }
 

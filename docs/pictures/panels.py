@@ -1,4 +1,4 @@
-"""The pictures of the side panel: an assistant at work."""
+"""The pictures of the side panel, an assistant at work, and of a cell that it proposes."""
 
 from io import BytesIO
 
@@ -17,7 +17,7 @@ from pictures.lab_notebook import (
 from pictures.plot_rain import ARGUMENTS, ROOT, TOOL, read_cells
 from PIL import Image
 from playwright.sync_api import Browser, expect
-from side_panel import SidePanel
+from side_panel import STANDS_STILL, SidePanel
 
 ASK = ROOT / "docs" / "guides" / "ask-the-user.md"
 ASKING_TOOL = "forget_year"
@@ -60,6 +60,39 @@ def _photograph_alone(panel: SidePanel, width: int) -> Image.Image:
     set_width(panel, width)
     expect(panel.button("Deny")).to_be_enabled()  # not while the question moves
     return Image.open(BytesIO(panel.place.screenshot(animations="disabled")))
+
+
+def photograph_proposal(server: LabServer, chromium: Browser) -> bytes:
+    """Return a picture of a new version of a tool that an assistant proposes, as PNG."""
+    cells = read_cells()
+    source = (
+        cells[-1]
+        .replace("year: int = 2015)", "year: int = 2015, by_week: bool = False)")
+        .replace("month by month.", "by month or by week.")
+        .replace("to 2015.\n", "to 2015.\n        by_week: Draw weeks in place of months.\n")
+        .replace('strftime("%b")', 'strftime("%W" if by_week else "%b")')
+    )
+    with open_notebook(server, chromium, cells, theme="light") as notebook:
+        notebook.run_all()
+        panel = SidePanel(notebook)
+        panel.place.get_by_role("switch", name="Clients may propose cells").click()
+        panel.expect_text("before you accept it")
+        with connect_assistant(notebook, server) as assistant:
+            call = assistant.start_call(
+                "propose_cell",
+                source=source,
+                reason="You asked for the rain of each week.",
+                replaces=TOOL,
+            )
+            ghost = notebook.page.locator(".jp-mcp-ghost")
+            button = ghost.get_by_role("button", name="Accept and run")
+            button.scroll_into_view_if_needed(timeout=SOON)
+            ghost.evaluate("ghost => ghost.scrollIntoView({block: 'center'})")
+            button.evaluate(STANDS_STILL)
+            png = notebook.page.screenshot(animations="disabled")
+            ghost.get_by_role("button", name="Reject").click()
+            call.result(SOON)
+    return write_png(Image.open(BytesIO(png)))
 
 
 def _read_cells() -> list[str]:

@@ -26,7 +26,7 @@ const NOT_LOADED =
   /UsageError: (Cell magic|Line magic function) `%%?mcp(_tools?|_view)?` not found|^No module named 'mcp_notebook'/;
 
 /** What a line says, and what a click on it does. */
-interface ILine {
+export interface ILine {
   text: string;
   button: string;
   act: () => void;
@@ -102,7 +102,7 @@ class CellLines {
       } else if (this._unloaded.has(cell.model.id)) {
         this._show(cell, this._explainLoading(cell));
       } else {
-        this._lines.get(cell)?.dispose();
+        removeFromCell(this._lines.get(cell));
         this._lines.delete(cell);
       }
     }
@@ -149,13 +149,7 @@ class CellLines {
     if (!widget) {
       const made = (widget = new LineWidget());
       this._lines.set(cell, made);
-      cell.disposed.connect(() => made.dispose());
-      void cell.ready.then(() => {
-        if (!made.isDisposed && !cell.isDisposed) {
-          const layout = cell.layout as PanelLayout;
-          layout.insertWidget(layout.widgets.length - 1, made); // before the footer
-        }
-      });
+      attachBelow(cell, made);
     }
     widget.set(line);
   }
@@ -192,7 +186,27 @@ class CellLines {
   private _unloaded = new Set<string>();
 }
 
-class LineWidget extends Widget {
+/** Put a widget below the outputs of a cell, once the cell is there. */
+export function attachBelow(cell: Cell, widget: Widget): void {
+  cell.disposed.connect(() => widget.dispose());
+  void cell.ready.then(() => {
+    if (!widget.isDisposed && !cell.isDisposed) {
+      const layout = cell.layout as PanelLayout;
+      layout.insertWidget(layout.widgets.length - 1, widget); // before the footer
+    }
+  });
+}
+
+/** Dispose of such a widget. Its node is not in the cell's while a windowed notebook hides that. */
+export function removeFromCell(widget: Widget | undefined): void {
+  const place = widget?.parent?.node;
+  if (widget && place && widget.node.parentNode !== place) {
+    place.appendChild(widget.node);
+  }
+  widget?.dispose();
+}
+
+export class LineWidget extends Widget {
   constructor() {
     super();
     this.addClass('jp-mcp-line');

@@ -14,6 +14,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import { INotebookActions } from '../../panel/hooks';
 import { LOAD, LOADS } from '../../panel/host';
 import { PanelStore } from '../../panel/store';
+import { IEditing, NotebookHost } from './ghosts';
 import { ensureInstalled } from './python';
 
 /** Tell the store which notebook is in front, and what becomes of its kernel. */
@@ -55,9 +56,16 @@ export function makeActions(
   app: JupyterFrontEnd,
   tracker: INotebookTracker | null,
   store: PanelStore,
-  trans: TranslationBundle
+  trans: TranslationBundle,
+  editing: IEditing
 ): INotebookActions {
   return {
+    findHost: kernel => {
+      const panel = tracker?.currentWidget;
+      return panel?.sessionContext.session?.kernel?.id === kernel
+        ? new NotebookHost(panel, editing)
+        : undefined;
+    },
     hasCell: id =>
       tracker?.currentWidget?.content.widgets.some(cell => cell.model.id === id) ?? false,
     showCell: id => {

@@ -5,16 +5,20 @@ import {
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { ICommandPalette, Notification } from '@jupyterlab/apputils';
+import { IEditorServices } from '@jupyterlab/codeeditor';
+import { IEditorLanguageRegistry } from '@jupyterlab/codemirror';
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator, TranslationBundle, nullTranslator } from '@jupyterlab/translation';
 import { ToolbarButton } from '@jupyterlab/ui-components';
 
 import { IPanelContext } from '../../panel/hooks';
+import { describeProposal } from '../../panel/sections/proposals';
 import { PanelStore } from '../../panel/store';
 import { JupyterHost } from './api';
 import { addCellLines } from './cells';
 import { followFront, makeActions } from './front';
+import { IEditing, addGhosts } from './ghosts';
 import { SidePanel, panelIcon } from './panel';
 import { StatusItem } from './status';
 
@@ -30,9 +34,12 @@ const plugin: JupyterFrontEndPlugin<void> = {
   id: 'mcp-notebook:panel',
   description: 'Shows the tools of notebooks and the calls of their clients.',
   autoStart: true,
+  requires: [IEditorServices, IEditorLanguageRegistry],
   optional: [INotebookTracker, ITranslator, ICommandPalette, ILayoutRestorer, IStatusBar],
   activate: (
     app: JupyterFrontEnd,
+    editors: IEditorServices,
+    languages: IEditorLanguageRegistry,
     tracker: INotebookTracker | null,
     translator: ITranslator | null,
     palette: ICommandPalette | null,
@@ -41,7 +48,9 @@ const plugin: JupyterFrontEndPlugin<void> = {
   ) => {
     const trans = (translator ?? nullTranslator).load('mcp_notebook');
     const store = new PanelStore(new JupyterHost(app.serviceManager.serverSettings, trans));
-    const context: IPanelContext = { store, trans, actions: makeActions(app, tracker, store, trans) };
+    const editing: IEditing = { factory: editors.factoryService, languages };
+    const actions = makeActions(app, tracker, store, trans, editing);
+    const context: IPanelContext = { store, trans, actions };
     if (tracker) {
       followFront(tracker, store);
     }
@@ -57,7 +66,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
     for (const command of [OPEN, STOP, DENY]) {
       palette?.addItem({ command, category: trans.__('Notebook tools (MCP)') });
     }
-    notifyOfQuestions(app, store, trans, panel);
+    notifyOfQuestions(app, context, panel);
     // Without the focus: nobody has asked for it here.
     const open = () => app.shell.activateById(panel.id);
     store.shown.connect((_, kernel) => {
@@ -70,6 +79,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
         addToolbarButton(app, trans);
       }
       addCellLines(tracker, store, trans, () => void app.commands.execute(OPEN));
+      addGhosts(tracker, context, editing);
       openForNotebooks(app, tracker, open);
     }
   }
@@ -146,16 +156,37 @@ function openForNotebooks(
   tracker.widgetAdded.connect((_, panel) => void check(panel));
 }
 
-/** Tell of questions that the user does not see; take that back when they are answered. */
+/** Something that waits for the user's answer. */
+interface IWaiting {
+  kernel: string;
+  text: string;
+}
+
+/** Tell of questions and proposals that the user does not see; take that back when they are answered. */
 function notifyOfQuestions(
   app: JupyterFrontEnd,
-  store: PanelStore,
-  trans: TranslationBundle,
+  { store, trans, actions }: IPanelContext,
   panel: SidePanel
 ): void {
   const shown = new Map<string, string>();
+  const read = () => {
+    const name = (kernel: string) => store.notebooks.get(kernel)?.name ?? '';
+    return new Map([
+      ...store.questions.map(({ kernel, question }): [string, IWaiting] => [
+        `${kernel}:${question.number}`,
+        { kernel, text: trans.__('%1: may %2 run?', name(kernel), question.tool) }
+      ]),
+      ...store.proposals.map(({ kernel, proposal }): [string, IWaiting] => [
+        `${kernel}:${proposal.digest}:${proposal.number}`,
+        {
+          kernel,
+          text: trans.__('%1: %2', name(kernel), describeProposal({ trans, proposal }))
+        }
+      ])
+    ]);
+  };
   store.changed.connect(() => {
-    const open = new Map(store.questions.map(item => [`${item.kernel}:${item.question.number}`, item]));
+    const open = read();
     for (const [key, id] of shown) {
       if (!open.has(key)) {
         shown.delete(key);
@@ -168,26 +199,21 @@ function notifyOfQuestions(
       if (shown.has(key) || isSeen) {
         continue;
       }
-      const name = store.notebooks.get(item.kernel)?.name ?? '';
-      const text = trans.__('%1: may %2 run?', name, item.question.tool);
       const show = () => {
-        context(item.kernel);
+        if (item.kernel !== store.front?.kernel) {
+          actions.openNotebook(item.kernel);
+        }
         void app.commands.execute(OPEN);
       };
       shown.set(
         key,
-        Notification.warning(text, {
+        Notification.warning(item.text, {
           autoClose: false,
           actions: [{ label: trans.__('Show'), callback: show }]
         })
       );
     }
   });
-  const context = (kernel: string) => {
-    if (kernel !== store.front?.kernel) {
-      makeActions(app, null, store, trans).openNotebook(kernel);
-    }
-  };
 }
 
 export default plugin;

@@ -23,7 +23,7 @@ export class SidePanel extends ReactWidget {
     this.title.caption = trans.__('Tools of the notebook (MCP)');
     // The badge: how many questions wait for an answer.
     store.changed.connect(() => {
-      const number = store.questions.length;
+      const number = store.questions.length + store.proposals.length;
       this.title.className = number > 0 ? 'jp-mcp-asked' : '';
     });
   }

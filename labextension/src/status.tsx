@@ -34,8 +34,9 @@ function Item(props: IPanelContext & { open: () => void }): JSX.Element | null {
   if (notebook.clients.length > 0) {
     parts.push(notebook.clients[0].name);
   }
-  if (notebook.questions.length > 0) {
-    parts.push(trans._n('%1 question', '%1 questions', notebook.questions.length));
+  const questions = notebook.questions.length + (notebook.proposals ?? []).length;
+  if (questions > 0) {
+    parts.push(trans._n('%1 question', '%1 questions', questions));
   }
   if (call) {
     parts.push(`${call.tool} ${formatClock(now - (call.began ?? call.came))}`);

@@ -1,22 +1,43 @@
-/** The questions whether a call may run, with the call as it will run. */
+/** What waits for the user's answer: calls, as they will run, and proposed cells. */
 import * as React from 'react';
 
 import { formatClock } from '../format';
 import { ISectionProps, useClock, useSettled } from '../hooks';
 import { Decision, IQuestion } from '../messages';
+import { Proposal } from './proposals';
 import { Section, SmallButton } from './section';
 
 export function QuestionsSection(props: ISectionProps): JSX.Element | null {
-  const { trans, notebook } = props;
+  const { trans, notebook, actions, kernel } = props;
+  const place = React.useRef<HTMLDivElement>(null);
   const now = useClock(notebook.questions.length > 0);
-  if (notebook.questions.length === 0) {
+  const host = actions.findHost(kernel);
+  const proposals = (host && notebook.proposals) || [];
+  const count = notebook.questions.length + proposals.length;
+  if (count === 0) {
     return null;
   }
   return (
-    <Section title={trans.__('Questions')} count={notebook.questions.length}>
+    <Section title={trans.__('Questions')} count={count}>
       {notebook.questions.map(question => (
         <Question {...props} key={question.number} question={question} now={now} />
       ))}
+      <div ref={place}>
+        {proposals.map(proposal => (
+          <Proposal
+            {...props}
+            key={proposal.number}
+            proposal={proposal}
+            host={host!}
+            onAnswered={() => place.current?.closest<HTMLElement>('.jp-mcp-content')?.focus()}
+          >
+            <SmallButton
+              label={trans.__('Show in the notebook')}
+              onClick={() => host!.show(host!.find(proposal).cell)}
+            />
+          </Proposal>
+        ))}
+      </div>
     </Section>
   );
 }

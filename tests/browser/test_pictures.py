@@ -6,7 +6,7 @@ import pytest
 from documents import DOCS
 from lab_page import THEMES
 from pictures.first_page import film_calls
-from pictures.panels import photograph_side_panel
+from pictures.panels import photograph_proposal, photograph_side_panel
 from PIL import Image
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -25,9 +25,9 @@ def test_the_first_page_has_a_film_of_calls_and_its_last_picture(server, chromiu
     assert committed.stat().st_size < 1_500_000
 
 
-def test_the_guides_have_pictures_of_the_side_panel(server, chromium):
-    names = ("side_panel.png", "side_panel_widths.png")
-    pictures = photograph_side_panel(server, chromium)
+def test_the_guides_have_pictures_of_the_side_panel_and_of_a_proposal(server, chromium):
+    names = ("side_panel.png", "side_panel_widths.png", "proposal.png")
+    pictures = *photograph_side_panel(server, chromium), photograph_proposal(server, chromium)
     for name, picture in zip(names, pictures, strict=True):
         with Image.open(BytesIO(picture)) as made, Image.open(IMAGES / name) as committed:
             assert made.width == committed.width

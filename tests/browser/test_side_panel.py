@@ -204,6 +204,8 @@ def test_a_page_of_another_origin_sees_and_does_nothing(
     assert set(done["failed"]) == {"read", "write", "header", "connect"}
     tools = panel.section("Tools")
     expect(tools.get_by_role("switch", name=re.compile("plot_rain"))).to_be_checked()
+    switch = panel.place.get_by_role("switch", name="Clients may propose cells")
+    expect(switch).not_to_be_checked()
 
 
 EVIL_PAGE = """async ([url, kernel]) => {
@@ -213,8 +215,10 @@ EVIL_PAGE = """async ([url, kernel]) => {
     const attempt = async (name, request) => {
         try { seen.push([name, await (await request()).text()]); } catch { failed.push(name); }
     };
-    const body = JSON.stringify({kernel, action: 'switch', tool: 'plot_rain', on: false});
-    const options = {method: 'POST', credentials: 'include', body};
+    const make = action => (
+        {method: 'POST', credentials: 'include', body: JSON.stringify({kernel, ...action})});
+    const options = make({action: 'switch', tool: 'plot_rain', on: false});
+    const other = make({action: 'propose', on: true});
     const path = `${api}actions?_xsrf=${encodeURIComponent(xsrf)}`;
     await attempt('read', () => fetch(api + 'state', {credentials: 'include'}));
     await attempt('header', () =>
@@ -222,6 +226,7 @@ EVIL_PAGE = """async ([url, kernel]) => {
     // Without a preflight; the answer could not be read, but the server gets it.
     await attempt('write', () => fetch(path, options));
     await fetch(path, {...options, mode: 'no-cors'});
+    await fetch(path, {...other, mode: 'no-cors'});
     await new Promise(done => {
         const socket = new WebSocket(api.replace('http', 'ws') + 'changes');
         socket.onmessage = event => seen.push(['connect', event.data]);

@@ -352,8 +352,19 @@ async def test_a_call_can_be_asked_for_as_a_cell_with_its_result(server, kernel,
 # -- who is let in ---------------------------------------------------------------------------------
 
 
-def test_only_pages_of_the_server_may_ask(kernel, page, server):
-    body = {"kernel": kernel, "action": "switch", "tool": "add", "on": False}
+@pytest.mark.parametrize(
+    "action",
+    [
+        {"action": "switch", "tool": "add", "on": False},
+        {"action": "propose", "on": True},
+        {"action": "take", "proposal": 1, "digest": "0", "run": True},
+        {"action": "settle", "proposal": 1, "outcome": "inserted", "cell": "a"},
+        {"action": "reject", "proposal": 1, "word": "no"},
+        {"action": "undo", "proposal": 1},
+    ],
+)
+def test_only_pages_of_the_server_may_ask(kernel, page, server, action):
+    body = {"kernel": kernel, **action}
     del page.headers["X-XSRFToken"]
     assert page.post(f"{API}/actions", json=body).status_code == 403, "without the XSRF token"
     with httpx2.Client(base_url=server.url, timeout=TIMEOUT, trust_env=False) as stranger:
@@ -428,6 +439,9 @@ async def test_the_stream_ends_when_its_cookie_expires(home):
         {"action": "answer", "question": 1, "decision": "always"},
         {"action": "switch", "tool": "add", "on": None},
         {"action": "run", "code": "1"},
+        {"action": "take", "proposal": 1, "digest": "0", "run": True, "code": "1"},
+        {"action": "settle", "proposal": 1, "outcome": "accepted"},
+        {"action": "reject", "proposal": "1; rm"},
     ],
 )
 async def test_an_invalid_action_is_refused(kernel, page, action):

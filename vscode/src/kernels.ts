@@ -12,7 +12,7 @@ import * as path from 'path';
 import { IHost, IStream } from '../../panel/host';
 import { Action, Change, Changes, ICallDetails, IMachineClients, INotebookState, IRecordedCell } from '../../panel/messages';
 import { merge } from '../../panel/store';
-import { DetailsMessage, IRecord, Link, readRecords } from './link';
+import { DetailsMessage, IRecord, Link, Request, WithoutId, readRecords } from './link';
 
 /** Milliseconds between two looks at the records, where the system tells of no change. */
 const LOOK = 1000;
@@ -88,15 +88,7 @@ export class Kernels implements IHost {
 
   async act(kernel: string, record: string | undefined, action: Action): Promise<string> {
     const link = this._get(kernel, record);
-    const [answer] = await link.ask(
-      action.action === 'stop'
-        ? { type: 'stop_call', number: action.call, reason: REASON, by: BY }
-        : action.action === 'answer'
-          ? { type: 'answer_consent', number: action.question, decision: action.decision }
-          : action.action === 'switch'
-            ? { type: 'switch_tool', tool: action.tool, on: action.on }
-            : { type: 'remove_tool', tool: action.tool }
-    );
+    const [answer] = await link.ask(describeAction(action));
     if (answer.type === 'panel_answer') {
       if (answer.is_error) {
         throw new Error(answer.message);
@@ -281,4 +273,24 @@ function findKey(record: IRecord): string {
 
 function tell(stream: IStream, change: Change): void {
   stream.onmessage?.call(stream as WebSocket, { data: JSON.stringify(change) } as MessageEvent);
+}
+
+/** Return the message of the link for an action. */
+function describeAction(action: Action): WithoutId<Request> {
+  switch (action.action) {
+    case 'stop':
+      return { type: 'stop_call', number: action.call, reason: REASON, by: BY };
+    case 'answer':
+      return { type: 'answer_consent', number: action.question, decision: action.decision };
+    case 'switch':
+      return { type: 'switch_tool', tool: action.tool, on: action.on };
+    case 'remove':
+      return { type: 'remove_tool', tool: action.tool };
+    case 'lock':
+      return { type: 'lock_tool', tool: action.tool };
+    case 'propose':
+      return { type: 'switch_proposals', on: action.on };
+    default: // the panel shows proposals only where their cells can be shown
+      throw new Error('Run %mcp propose in the notebook to answer a proposal.');
+  }
 }

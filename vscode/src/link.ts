@@ -43,6 +43,8 @@ export type Request =
   | { type: 'answer_consent'; id: number; number: number; decision: Decision }
   | { type: 'switch_tool'; id: number; tool: string; on: boolean }
   | { type: 'remove_tool'; id: number; tool: string }
+  | { type: 'lock_tool'; id: number; tool: string }
+  | { type: 'switch_proposals'; id: number; on: boolean }
   | { type: 'ask_call'; id: number; number: number; as_cell?: boolean; picture?: number | null; is_small?: boolean };
 export type Sent =
   | { type: 'hello'; version: string; protocol: number; token: string | null }
@@ -84,7 +86,7 @@ interface IAsked {
 }
 
 /** Leaves the number of the request out of each kind of it. */
-type WithoutId<T> = T extends unknown ? Omit<T, 'id'> : never;
+export type WithoutId<T> = T extends unknown ? Omit<T, 'id'> : never;
 
 /** Return the live kernels of this user on this machine, oldest first. */
 export function readRecords(folder: string): IRecord[] {
