@@ -6,7 +6,6 @@ https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stream
 
 import base64
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -77,9 +76,9 @@ def check_headers(
     Raises:
         ProtocolError: A header is missing, differs, or came twice.
     """
-    counts = Counter(name for name, _ in fields)
+    names = [name for name, _ in fields]
     for name in _ROUTING:
-        if counts[name.encode()] > 1:
+        if names.count(name.encode()) > 1:
             raise ProtocolError(HEADER_MISMATCH, f"The header {name} came more than once.")
     for name, value in (
         (VERSION_HEADER, params["_meta"].get(PROTOCOL_VERSION_KEY)),

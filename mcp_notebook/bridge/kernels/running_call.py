@@ -64,7 +64,8 @@ class RunningCall:
         """The oldest and the newest progress that the listener has not received."""
         self._logs: deque[messages.Log] = deque(maxlen=MAX_LOGS)
         self._logs_left_out = 0
-        self._news = asyncio.Event()
+        self._news: asyncio.Future[None] | None = None
+        """What `follow` waits for."""
         self.questions: dict[int, messages.Ask] = {}
         """The open questions by number, oldest first."""
         self.question_keys: dict[str, int] = {}
@@ -109,7 +110,6 @@ class RunningCall:
             BecameTask: The call has become a task.
         """
         while True:
-            self._news.clear()
             while self._logs and listener.log is not None:
                 await listener.log(self._next_log())
             if self.task is not None:
@@ -122,7 +122,13 @@ class RunningCall:
             elif self.questions.keys() != set(open_questions):
                 return None
             else:
-                await self._news.wait()
+                self._news = self._result.get_loop().create_future()
+                await self._news
+
+    def _wake(self) -> None:
+        """Have `follow` look again."""
+        if self._news is not None and not self._news.done():
+            self._news.set_result(None)
 
     def _next_log(self) -> messages.Log:
         """Return the next log message for the client, or a notice about dropped ones."""
@@ -141,7 +147,7 @@ class RunningCall:
         if self.questions.pop(answer.question, None) is not None:
             self._progress.clear()  # its message says that the call waits for an answer
             self._send(answer)
-            self._news.set()
+            self._wake()
 
     def become_task(self, owner: str) -> None:
         """Ask the kernel to turn the call into a task; ignored if it ends before.
@@ -175,6 +181,7 @@ class RunningCall:
                 self.stopped = message.stopped
                 self.refuses_arguments = message.refuses_arguments
                 self.end(content_blocks.unpack_result(message, attachments))
+                return
             case messages.TaskState():
                 self.task = message.task
             case messages.Progress():
@@ -186,7 +193,7 @@ class RunningCall:
                 self.questions[message.question] = message
             case messages.Withdraw():
                 self.questions.pop(message.question, None)
-        self._news.set()
+        self._wake()
 
     def end(self, outcome: Result | KernelGone) -> None:
         """End the call with its result, or with the reason why it has none."""
@@ -197,7 +204,7 @@ class RunningCall:
             self._result.exception()  # retrieved, or asyncio warns if the call is not followed
         else:
             self._result.set_result(outcome)
-        self._news.set()
+        self._wake()
         if self.on_end is not None:
             self.on_end(outcome)
 

@@ -21,7 +21,7 @@ import os
 import stat
 import sys
 from collections.abc import AsyncIterator, Coroutine, Mapping
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any, Protocol, cast
 
 import anyio
@@ -148,7 +148,6 @@ class _Outgoing(asyncio.Protocol):
     """Messages to stdout, one per line; at most one of them waits in memory for the client."""
 
     def __init__(self) -> None:
-        self._turn = asyncio.Lock()
         self._writable = asyncio.Event()
         self._writable.set()
         self._transport: asyncio.WriteTransport | None = None
@@ -172,9 +171,9 @@ class _Outgoing(asyncio.Protocol):
 
         Does nothing when the client is gone: stdin ends as well.
         """
-        async with self._turn:
-            if self._transport is None:
-                return
+        while not self._writable.is_set():
+            await self._writable.wait()
+        if self._transport is not None:
             self._transport.writelines([*expand(pieces), b"\n"])  # one system call
             await self._writable.wait()
 
@@ -304,9 +303,7 @@ class StdioClient:
 
         # Register now, because the next line may cancel the request, and unregister only when the
         # task is done, because a task can be cancelled before it starts.
-        registration = ExitStack()
-        registration.enter_context(self._session.run(message.id, cancel))
-        task.add_done_callback(lambda _: registration.close())
+        task.add_done_callback(self._session.run(message.id, cancel).__exit__)
 
     async def _serve(
         self, message: messages.Request, profile: ClientProfile | ProtocolError

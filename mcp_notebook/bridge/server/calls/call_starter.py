@@ -94,7 +94,7 @@ class CallStarter:
 
     def _send(self, call: ToolCall) -> RunningCall:
         """Send a call to its kernel."""
-        request = call.request
+        request, client = call.request, call.request.profile.client
         link = self._links.find_link(call.entry)
         start = self._describe_start(call, link.record.id)
         began = time.monotonic()
@@ -104,7 +104,7 @@ class CallStarter:
             call.listener,
             can_elicit=request.can_elicit,
             shows_views=request.profile.shows_views,
-            client=structs.replace(request.profile.client, is_view=request.is_from_view),
+            client=structs.replace(client, is_view=True) if request.is_from_view else client,
             confirmed=call.entry.tool.revision,
             task_owner=call.task_owner,
             may_become_task=_may_become_task(call),

@@ -20,8 +20,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any, Literal, TypeAlias
 
 import anyio
@@ -128,18 +128,9 @@ class ClientSession:
 
     # -- its requests ------------------------------------------------------------------------------
 
-    @contextmanager
-    def run(self, request_id: RequestId, end: OnEnd) -> Iterator[None]:
-        """Have a request ended during the block if its client cancels it, or leaves."""
-        key = coerce_id(request_id)
-        ends = self._running.setdefault(key, [])
-        ends.append(end)
-        try:
-            yield
-        finally:
-            ends.remove(end)
-            if not ends:
-                del self._running[key]
+    def run(self, request_id: RequestId, end: OnEnd) -> RunningRequest:
+        """Have a request ended if its client cancels it, or leaves, until the end of the block."""
+        return RunningRequest(self._running, coerce_id(request_id), end)
 
     def cancel(self, params: Mapping[str, Any] | None) -> None:
         """End the request that a ``notifications/cancelled`` names, if it runs."""
@@ -194,3 +185,19 @@ class ClientSession:
         waiting = None if answer.id is None else self._questions.get(coerce_id(answer.id))
         if waiting is not None and not waiting.done():
             waiting.set_result(answer)
+
+
+class RunningRequest(AbstractContextManager[None]):
+    """Lists what ends a request, from when it is made to the end of its block."""
+
+    def __init__(
+        self, running: dict[RequestId, list[OnEnd]], request_id: RequestId, end: OnEnd
+    ) -> None:
+        self._running, self._id, self._end = running, request_id, end
+        running.setdefault(request_id, []).append(end)
+
+    def __exit__(self, *error: object) -> None:
+        ends = self._running[self._id]
+        ends.remove(self._end)
+        if not ends:
+            del self._running[self._id]
