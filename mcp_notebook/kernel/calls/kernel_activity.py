@@ -78,8 +78,8 @@ class KernelActivity:
     def call_submitted(self) -> None:
         """Note activity; on the endpoint's thread."""
         self._has_new_call = True
-        self._loop = asyncio.get_running_loop()
         if self._timer is None:  # soon: once the call has been started
+            self._loop = asyncio.get_running_loop()
             self._timer = self._loop.call_soon(self._publish, self._loop)
 
     def call_changed(self) -> None:

@@ -368,10 +368,10 @@ class Conversation:
         logs = None
         if message.log_level is not None:
             logs = LogNotices(message.id, message.log_level, self._loop, self._send_logs)
-        ask = make_asker(message.id, self._loop, self._send_question)
-        elicitations = Elicitations(
-            ask if message.can_elicit else None, refuse_undeclared(message.tool)
-        )
+        ask = None
+        if message.can_elicit:
+            ask = make_asker(message.id, self._loop, self._send_question)
+        elicitations = Elicitations(ask, refuse_undeclared(message.tool))
         return _Channels(elicitations, notices, shown, logs)
 
     def _make_client(self, message: messages.Call, channels: _Channels) -> Client:

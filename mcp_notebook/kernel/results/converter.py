@@ -377,11 +377,13 @@ class Converter:
         style: ErrorStyle,
         yielded: list[Any],
     ) -> Result:
-        ask_classes(value)
-        taken: Any = guard(
-            lambda: self._collect(value, output, budget, yielded, has_page=has_page),
-            recover=_Failure,
-        )
+        taken: Any = Collected(value)
+        if type(value) not in PLAIN_TYPES:
+            ask_classes(value)
+            taken = guard(
+                lambda: self._collect(value, output, budget, yielded, has_page=has_page),
+                recover=_Failure,
+            )
         if isinstance(taken, _Failure):
             return self.make_failure(
                 taken.error, outputs, style=style, yielded=yielded, budget=budget

@@ -204,9 +204,10 @@ def resolve(schema: Part, root: Schema) -> Schema:
 
 def list_options(schema: Part, root: Schema) -> list[Schema]:
     """Return the schema and all its alternatives."""
-    target = resolve(schema, root)
-    choices = target.get("anyOf") or target.get("oneOf") or target.get("allOf") or ()
-    return [target, *(option for choice in choices for option in list_options(choice, root))]
+    options = [target := resolve(schema, root)]
+    for choice in target.get("anyOf") or target.get("oneOf") or target.get("allOf") or ():
+        options += list_options(choice, root)
+    return options
 
 
 def find_part(path: Sequence[int | str], root: Schema) -> Schema:
