@@ -181,7 +181,6 @@ class RunningCall:
                 self.stopped = message.stopped
                 self.refuses_arguments = message.refuses_arguments
                 self.end(content_blocks.unpack_result(message, attachments))
-                return
             case messages.TaskState():
                 self.task = message.task
             case messages.Progress():

@@ -95,17 +95,18 @@ class CallStarter:
     def _send(self, call: ToolCall) -> RunningCall:
         """Send a call to its kernel."""
         request, client = call.request, call.request.profile.client
-        link = self._links.find_link(call.entry)
+        entry = call.entry
+        link = self._links.find_link(entry)
         start = self._describe_start(call, link.record.id)
         began = time.monotonic()
         running = link.start_call(
-            call.entry.tool.name,
+            entry.tool.name,
             call.arguments,
             call.listener,
             can_elicit=request.can_elicit,
             shows_views=request.profile.shows_views,
             client=structs.replace(client, is_view=True) if request.is_from_view else client,
-            confirmed=call.entry.tool.revision,
+            confirmed=entry.tool.revision,
             task_owner=call.task_owner,
             may_become_task=_may_become_task(call),
             guest=request.caller.guest,

@@ -190,14 +190,12 @@ class ClientSession:
 class RunningRequest(AbstractContextManager[None]):
     """Lists what ends a request, from when it is made to the end of its block."""
 
-    def __init__(
-        self, running: dict[RequestId, list[OnEnd]], request_id: RequestId, end: OnEnd
-    ) -> None:
-        self._running, self._id, self._end = running, request_id, end
-        running.setdefault(request_id, []).append(end)
+    def __init__(self, running: dict[RequestId, list[OnEnd]], key: RequestId, end: OnEnd) -> None:
+        self._running, self._key, self._end = running, key, end
+        running.setdefault(key, []).append(end)
 
     def __exit__(self, *error: object) -> None:
-        ends = self._running[self._id]
+        ends = self._running[self._key]
         ends.remove(self._end)
         if not ends:
-            del self._running[self._id]
+            del self._running[self._key]
