@@ -18,7 +18,7 @@ from mcp_notebook.kernel.calls.call import Call
 from mcp_notebook.kernel.tasks.task import Task
 from mcp_notebook.kernel.tasks.task_store import TaskStore
 from mcp_notebook.kernel.tools.open_questions import Elicitations, Reply
-from mcp_notebook.wire import content_blocks, frames, messages
+from mcp_notebook.wire import content_blocks, messages
 
 _CANCELLED = "The client cancelled the task."
 
@@ -196,15 +196,9 @@ class TaskCalls:
         if task.result is None:
             self._send(make_state())
             return
-        packed, attachments = _pack(request_id, task.result)
-        self._send(make_state(result=packed), attachments)
-
-
-def _pack(call_id: int, result: Result) -> tuple[messages.Returned, list[bytes]]:
-    """Return the message for a result, or for the error if it cannot be sent."""
-    try:
-        packed, attachments = content_blocks.pack_result(call_id, result)
-        frames.encode(packed, attachments)
-    except (FrameError, TypeError) as error:
-        return content_blocks.pack_result(call_id, content_blocks.make_failure(error))
-    return packed, attachments
+        try:
+            packed, attachments = content_blocks.pack_result(request_id, task.result)
+            self._send(make_state(result=packed), attachments)
+        except (FrameError, TypeError) as error:
+            packed, _ = content_blocks.pack_result(request_id, content_blocks.make_failure(error))
+            self._send(make_state(result=packed))
