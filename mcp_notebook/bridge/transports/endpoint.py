@@ -11,8 +11,8 @@ era a request is; without one, it is of the handshake era. The steps are those o
 ``Last-Event-ID`` is ignored: no event is stored.
 """
 
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Any, Self
 
 import anyio
@@ -81,9 +81,7 @@ class Endpoint:
         self._server = server
         self._max_bytes = limits.max_request_bytes
         self._sessions = Sessions(limits, **sessions)
-        self._unanswered = 0
-        """The number of complete requests that are not answered yet."""
-        self._all_answered = anyio.Event()
+        self._unanswered = _Unanswered()
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[Self]:
@@ -134,7 +132,7 @@ class Endpoint:
     async def _take_modern(self, scope: Scope, receive: Receive, send: Send) -> None:
         # 1. The body is one message.
         body = await self._read_body(scope, receive, self._max_bytes)
-        with self._count_unanswered():
+        with self._unanswered:
             message = await _parse(body)
             del body  # a stream may stay open for days
             # 2. A notification is taken and has no effect: to cancel, a client disconnects.
@@ -195,7 +193,7 @@ class Endpoint:
         with self._sessions.use(session):
             # 2. The body is one message.
             body = await self._read_body(scope, receive, self._max_bytes)
-            with self._count_unanswered():
+            with self._unanswered:
                 message = await _parse(body)
                 # 3. Meanwhile, the client may have ended the session.
                 if session.client.has_ended:
@@ -206,7 +204,7 @@ class Endpoint:
         """Take a request without a session, which can only be ``initialize``."""
         problem = f"The request has no session, and {TOO_LONG}"
         body = await self._read_body(scope, receive, MAX_INITIALIZE, problem)
-        with self._count_unanswered():
+        with self._unanswered:
             message = await _parse(body)
             if not isinstance(message, messages.Request) or not _is_initialize(message):
                 raise _refuse(400, "Bad Request: Missing session ID")
@@ -327,28 +325,35 @@ class Endpoint:
 
     # -- the end -----------------------------------------------------------------------------------
 
-    @contextmanager
-    def _count_unanswered(self) -> Iterator[None]:
-        self._unanswered += 1
-        try:
-            yield
-        finally:
-            self._unanswered -= 1
-            if not self._unanswered:
-                self._all_answered.set()
-
     async def end(self) -> None:
         """Answer the running calls, then end all streams and sessions."""
         self._server.close()
-        self._all_answered = anyio.Event()
-        if self._unanswered:
+        if self._unanswered.count:
+            self._unanswered.none_left = anyio.Event()
             with anyio.move_on_after(ANSWER_GRACE):  # a client may not read its answer
-                await self._all_answered.wait()
+                await self._unanswered.none_left.wait()
         self._sessions.end_all()
 
     async def end_sessions(self, caller: Caller) -> None:
         """End all sessions of a caller, and their running calls."""
         self._sessions.end_all(caller)
+
+
+class _Unanswered(AbstractContextManager[None]):
+    """Counts the complete requests that are not answered yet: one more for each block."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.none_left: anyio.Event | None = None
+        """Set at zero; None: nobody waits for that."""
+
+    def __enter__(self) -> None:
+        self.count += 1
+
+    def __exit__(self, *error: object) -> None:
+        self.count -= 1
+        if not self.count and self.none_left is not None:
+            self.none_left.set()
 
 
 class _Refused(Exception):
