@@ -25,6 +25,8 @@ ALL = {
     "IOpenCall": messages.OpenCall,
     "IQuestion": messages.OpenQuestion,
     "IEndedCall": messages.EndedCall,
+    "IProposal": messages.OpenProposal,
+    "IAccepted": messages.AcceptedProposal,
     "INotebookState": messages.NotebookState,
     "ICallDetails": messages.CallDetails,
     "ICallStopped": messages.CallStopped,

@@ -89,7 +89,7 @@ def test_what_a_client_sends_in_place_of_an_object_is_an_error_that_says_what_to
         answer = link.call("other", frame="sales")
     assert answer.is_error
     assert "'str' object has no attribute 'describe'" in text_of(answer)
-    assert "`%%mcp_tool my_other(n)` with the line `other(my_frame, n)`" in text_of(answer)
+    assert "`%%mcp_tool my_other(n=1)` with the line `other(my_frame, n)`" in text_of(answer)
 
 
 def test_the_card_says_what_to_write_where_the_notebook_has_no_such_object(notebook):
