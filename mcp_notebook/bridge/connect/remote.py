@@ -40,7 +40,6 @@ STEADY = 30.0
 _LONGEST_PAUSE = 10.0
 _HUBS_PAGE = "/hub/user/"
 """Part of the URL of a JupyterHub's page for a stopped server."""
-_ENDED = "The connection to {} ended before the answer came."
 CONNECT_LIMIT = 10.0
 """Seconds to connect. A call may then take hours."""
 ANSWER_LIMIT = 30.0
@@ -51,7 +50,6 @@ SILENCE_LIMIT = 60.0
 A proxy between keeps the connection open if the machine of the server has gone."""
 _ACCEPT = {"Accept": "application/json, text/event-stream"}
 _STREAM = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
-_LONGEST_RETRY = 30.0
 _MAX_WORDS = 1_000
 _STOP_LIMIT = 3.0
 """Seconds for the answer whether a server has ended."""
@@ -96,10 +94,6 @@ class Reply:
         """The URL that it redirects to, or else its own."""
         self.words = ""
         """The error text of a body that is not a message, as mcp-notebook's bridges send it."""
-        self.retry = 1.0
-        """Seconds to wait before reconnecting, as the server asks."""
-        self.last_id = ""
-        """The id of the last event, "" if the stream cannot be resumed."""
 
     async def read(self) -> AsyncIterator[Message]:
         """Yield its messages as they arrive.
@@ -110,9 +104,6 @@ class Reply:
         with _translate_errors(self._url):
             if self.kind == "text/event-stream":
                 async for event in httpx2.EventSource(self._response, max_event_size=None):
-                    self.last_id = event.id or self.last_id
-                    if event.retry is not None:
-                        self.retry = min(event.retry / 1_000, _LONGEST_RETRY)
                     message = read_body(event.data.encode("utf-8", "surrogatepass"))
                     if message is not None:
                         yield message
@@ -281,8 +272,6 @@ async def exchange(
 ) -> None:
     """Send a request, and forward all messages up to its answer.
 
-    A stream that ends before the answer is resumed if the server supports it (up to 2025-11-25).
-
     Args:
         remote: The server.
         request: The request.
@@ -294,19 +283,15 @@ async def exchange(
     """
     async with remote.post(request.body, headers) as reply:
         check_session(reply, headers, remote)
-        if await _forward_all(reply, request, forward):
-            return
+        async for message in reply.read():
+            if not message.is_answer:
+                await forward(message, reply)
+            elif message.is_answer_to(request):
+                await forward(replace_id(message, request.id), reply)
+                return
         if reply.status != HTTPStatus.OK:
             raise await explain_reply(remote, reply)
-    while reply.last_id:
-        await anyio.sleep(reply.retry)
-        resumption = {**headers, "Last-Event-ID": reply.last_id}
-        async with remote.listen(resumption) as reply:
-            if reply.status != HTTPStatus.OK:
-                break
-            if await _forward_all(reply, request, forward):
-                return
-    raise ConnectionLost(_ENDED.format(remote.url))
+    raise ConnectionLost(f"The connection to {remote.url} ended before the answer came.")
 
 
 async def ask(
@@ -384,18 +369,3 @@ def check_session(reply: Reply, headers: Mapping[str, str], remote: Remote) -> N
         raise SessionLost(f"The server at {remote.url} no longer knows this session.")
     if reply.status == HTTPStatus.UNAUTHORIZED:
         raise explain_status(reply.status, remote.url, remote.credentials)
-
-
-async def _forward_all(reply: Reply, request: Message, forward: Forward) -> bool:
-    """Forward messages, and return whether the answer was among them."""
-    try:
-        async for message in reply.read():
-            if not message.is_answer:
-                await forward(message, reply)
-            elif message.is_answer_to(request):
-                await forward(replace_id(message, request.id), reply)
-                return True
-    except ConnectionLost:
-        if not reply.last_id:
-            raise
-    return False

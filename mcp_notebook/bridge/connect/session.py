@@ -114,14 +114,13 @@ class Session:
 
     async def hear(self) -> None:
         """Forward what the server sends outside of requests; return if it sends nothing."""
-        pauses, last_id, has_missed = list_pauses(), "", False
+        pauses, has_missed = list_pauses(), False
         stops = StopNotes()
         while True:
             number, began = self.number, anyio.current_time()
             try:
                 await self.renew()
-                resumption = {"Last-Event-ID": last_id} if last_id else {}
-                async with self._remote.listen(self.headers | resumption) as reply:
+                async with self._remote.listen(self.headers) as reply:
                     if not await self._has_stream(reply):
                         return
                     stops.forget()
@@ -131,14 +130,9 @@ class Session:
                     async for message in reply.read():
                         if not message.is_answer:  # answers come with their requests
                             await self._send(message)
-                    last_id = reply.last_id
-                    if last_id:  # the server replays missed messages
-                        has_missed = False
-                        await anyio.sleep(reply.retry)
-                        continue
             except SessionLost:
                 self.note_lost(number)
-                last_id, has_missed = "", False  # `renew` notifies the client
+                has_missed = False  # `renew` notifies the client
             except RemoteError as error:
                 stops.note(error)
                 logger.debug("no stream: %s", error)

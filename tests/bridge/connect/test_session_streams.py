@@ -1,4 +1,4 @@
-"""What a session does with servers that end streams, forget it, or keep what it misses."""
+"""What a session does with servers that end streams or forget it."""
 
 import json
 
@@ -9,7 +9,7 @@ from web_stand_ins import web_server
 
 from mcp_notebook.bridge.connect.credentials import Credentials
 from mcp_notebook.bridge.connect.messages import make_message
-from mcp_notebook.bridge.connect.remote import Remote, ask, exchange, open_http
+from mcp_notebook.bridge.connect.remote import Remote, ask, open_http
 from mcp_notebook.bridge.connect.session import Session
 from mcp_notebook.errors import RemoteError
 
@@ -20,9 +20,8 @@ CALL = make_message({"id": 7, "method": "tools/call", "params": {"name": "top"}}
 CHANGED = "notifications/tools/list_changed"
 
 
-def event(content, number=None):
-    identity = "" if number is None else f"id: {number}\n"
-    return f"{identity}retry: 10\ndata: {json.dumps({'jsonrpc': '2.0', **content})}\n\n"
+def event(content):
+    return f"data: {json.dumps({'jsonrpc': '2.0', **content})}\n\n"
 
 
 class Server:
@@ -35,13 +34,11 @@ class Server:
         self.heard = []
         self.streams = []
         """What the streams outside of requests bring, one after the other."""
-        self.resumed = []
         self.is_closed = False
         """Whether Jupyter has ended the kernel of its notebook."""
 
     def answer(self, request):
         if request.method == "GET":
-            self.resumed.append(request.headers.get("Last-Event-ID"))
             if request.headers["Mcp-Session-Id"] != self.session:
                 return 404, {}, ""
             return 200, EVENTS, self.streams.pop(0) if self.streams else ""
@@ -151,19 +148,6 @@ async def test_a_stream_that_ends_is_opened_again_and_the_client_told_of_what_it
     assert link.got[:3] == ["notifications/a", CHANGED, "notifications/b"]
 
 
-async def test_a_stream_that_can_be_resumed_misses_nothing(server, link):
-    server.streams = [
-        event({"method": "notifications/a"}, 1),
-        event({"method": "notifications/b"}, 2),
-    ]
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(link.session.hear)
-        await link.wait(2)
-        tasks.cancel_scope.cancel()
-    assert link.got[:2] == ["notifications/a", "notifications/b"]
-    assert server.resumed[:2] == [None, "1"]
-
-
 async def test_a_stream_notices_that_the_session_is_lost(server, link):
     server.session = "s2"
     async with anyio.create_task_group() as tasks:
@@ -190,19 +174,6 @@ async def test_a_stream_of_a_closed_notebook_waits_until_a_request_has_opened_it
         await link.wait(2)
         tasks.cancel_scope.cancel()
     assert link.got[:2] == [CHANGED, "notifications/a"]
-
-
-async def test_an_answer_comes_from_a_resumed_stream():
-    streams = [event({"method": "notifications/progress"}, 1), event({"id": 7, "result": {}}, 2)]
-    got = []
-
-    async def forward(message, _reply):
-        got.append(message.content.get("method", "answer"))
-
-    with web_server(lambda _request: (200, EVENTS, streams.pop(0))) as url:
-        async with open_http() as http:
-            await exchange(Remote(http, f"{url}/mcp", Credentials()), CALL, {}, forward)
-    assert got == ["notifications/progress", "answer"]
 
 
 async def test_a_session_with_an_odd_name_is_an_error_and_no_crash(server, link):
