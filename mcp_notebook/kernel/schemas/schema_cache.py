@@ -2,7 +2,7 @@
 
 Runs in the user's kernel, at definition, on any thread. The key is a fingerprint of everything that
 a schema is made from. Anything without an exact fingerprint is not cached, so that a cached schema
-is never wrong.
+is never wrong: an author's own classes, such as models and enumerations, may run any code.
 
 The files are in a folder below `Settings.home`, which is the same for notebooks and headless
 kernels: a desktop client's child process has no XDG variables, and would look for the user's cache
@@ -16,7 +16,6 @@ If the disk cannot be read or written, schemas are built each time.
 
 import collections.abc
 import contextlib
-import enum
 import hashlib
 import json
 import sys
@@ -35,7 +34,7 @@ from uuid import UUID
 import annotated_types
 import pydantic
 import pydantic_core
-from pydantic import BaseModel, Field
+from pydantic import Field
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
@@ -166,12 +165,6 @@ _CONSTRAINTS = (
     *(annotated_types.Gt, annotated_types.Ge, annotated_types.Lt, annotated_types.Le),
     *(annotated_types.MultipleOf, annotated_types.MinLen, annotated_types.MaxLen),
 )
-_ENUM_BASES = (enum.Enum, enum.IntEnum, enum.StrEnum, enum.ReprEnum, str, int, float, object)
-_ENUM_CODE = ("_missing_", "value", "name", "_value_", "__eq__", "__hash__")
-"""Attributes by which an enumeration can change its values with code of its own."""
-_HOOKS = ("__get_pydantic_core_schema__", "__get_pydantic_json_schema__", "__get_validators__")
-_MODEL_META = type(BaseModel)
-_MODEL_CODE = (*_HOOKS, "model_json_schema", "__new__", "__eq__", "__hash__", "model_validate")
 _IRRELEVANT = frozenset({"_complete", "_original_annotation", "_original_assignment"})
 """Parts of a `FieldInfo` that describe the model around it; a parameter has none."""
 
@@ -198,8 +191,6 @@ def _encode(value: Any) -> bytes:
     encode = _ENCODERS.get(kind)
     if encode is not None:
         return encode(value)
-    if type(kind) is enum.EnumMeta:
-        return _encode_parts("member", [kind, value.name])
     return _encode_hint(value)
 
 
@@ -270,42 +261,6 @@ def _encode_field(field: FieldInfo) -> bytes:
     return _encode_parts("Field", parts)
 
 
-def _encode_enumeration(kind: Any) -> bytes:
-    members = vars(kind)
-    plain = (
-        all(base is kind or base in _ENUM_BASES for base in kind.__mro__)
-        and not any(name in members for name in _ENUM_CODE)
-        and not any(hasattr(kind, hook) for hook in _HOOKS)
-    )
-    if not plain:
-        raise NotCacheable
-    members = [(name, vars(member)["_value_"]) for name, member in kind.__members__.items()]
-    bases = [base.__qualname__ for base in kind.__mro__]
-    return _encode_parts("enum", [kind.__module__, kind.__qualname__, kind.__doc__, bases, members])
-
-
-def _encode_model(kind: Any) -> bytes:
-    """Encode a model that consists only of its fields."""
-    bases = kind.__mro__[: kind.__mro__.index(BaseModel)]
-    code = kind.__pydantic_decorators__  # validators, serializers, computed fields
-    plain = (
-        kind.__pydantic_complete__
-        and not kind.__pydantic_custom_init__
-        and not kind.__pydantic_post_init__
-        and not kind.__pydantic_root_model__
-        and not any(kind.__pydantic_generic_metadata__.values())
-        and not any(getattr(code, item.name) for item in fields(code))
-        and all(type(base) is _MODEL_META for base in bases)
-        and not any(name in vars(base) for base in bases for name in _MODEL_CODE)
-    )
-    if not plain:
-        raise NotCacheable
-    # `dict`: the configuration may be a subclass of dict.
-    parts = [kind.__module__, kind.__qualname__, kind.__doc__, dict(kind.model_config)]
-    described = [(name, field, field.annotation) for name, field in kind.model_fields.items()]
-    return _encode_parts("model", [*parts, described])
-
-
 def _encode_parts(name: str, parts: collections.abc.Iterable[Any]) -> bytes:
     return _encode_text(name) + b"(" + b"".join(make_fingerprint(part) for part in parts) + b")"
 
@@ -326,7 +281,5 @@ _ENCODERS: dict[type, Callable[[Any], bytes]] = {
     # The class in which a `Field` keeps a pattern and other constraints has no public name.
     type(Field(pattern="").metadata[0]): _encode_general,
     **dict.fromkeys(_CONSTRAINTS, _encode_constraint),
-    enum.EnumMeta: _encode_enumeration,
-    _MODEL_META: _encode_model,
 }
 """Encoders by exact type: a subclass may override anything."""
