@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mcp_notebook.kernel.schemas.validation_messages import format_value
-from mcp_notebook.schema_keywords import DEFINITIONS, LISTS, NAMED, SINGLE
+from mcp_notebook.schema_keywords import DEFINITIONS, LISTS, NAMED, list_subschemas
 
 _TYPES = frozenset({"null", "boolean", "object", "array", "number", "string", "integer"})
 _NAMED = (*NAMED, *DEFINITIONS)
@@ -33,18 +33,9 @@ def _find_problem(schema: Any, root: Any) -> str | None:
             return f"`{keyword}` cannot be {format_value(value)}"
         if keyword == "$ref" and not _is_resolvable(value, root):
             return f"`$ref` refers to {format_value(value)}, which does not exist"
-        for subschema in _list_subschemas(keyword, value):
-            if problem := _find_problem(subschema, root):
-                return problem
-    return None
-
-
-def _list_subschemas(keyword: str, value: Any) -> list[Any]:
-    if keyword in SINGLE:
-        return [value]
-    if keyword in LISTS:
-        return list(value)
-    return list(value.values()) if keyword in _NAMED else []
+    definitions = [value for key in DEFINITIONS for value in schema.get(key, {}).values()]
+    problems = (_find_problem(part, root) for part in (*list_subschemas(schema), *definitions))
+    return next(filter(None, problems), None)
 
 
 def _is_resolvable(reference: str, root: Any) -> bool:

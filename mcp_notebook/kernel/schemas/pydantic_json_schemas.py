@@ -6,7 +6,7 @@ Runs in the user's kernel, at definition. Pure.
 import base64
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import Enum, Flag
 from functools import reduce
 from operator import or_
@@ -21,14 +21,13 @@ from mcp_notebook.kernel.safe.stand_ins import has_names_only, read_member
 from mcp_notebook.kernel.safe.tabular_data import list_elements
 from mcp_notebook.kernel.schemas.docstrings import shorten_text
 from mcp_notebook.kernel.schemas.secrets import drop_secret_defaults, is_secret, mark_secret
-from mcp_notebook.schema_keywords import DEFINITIONS, NAMED, VALUES
+from mcp_notebook.schema_keywords import rewrite_schema, walk_schema
 
 MAX_DEFAULT = 1_000
 """Characters of JSON that a default may have to be published: every client reads it in every list
 of tools."""
 MAX_DESCRIPTION = 2_000
 """Characters that a parameter's or a type's description may have, for the same reason."""
-_NAMED = (*NAMED, *DEFINITIONS)
 _MAX_FLAGS = 6
 """Flags whose sums are listed, where a range would also allow other numbers."""
 _SUMS = "x-sums"
@@ -180,8 +179,10 @@ def _write_out_lone(root: dict[str, Any]) -> dict[str, Any]:
     """
     definitions = root.get("$defs", {})
     users: dict[str, list[dict[str, Any]]] = {}
-    for address, item in _list_addresses(root):
-        users.setdefault(address, []).append(item)
+    for item in walk_schema(root):
+        for part in item.values():
+            if isinstance(part, str) and part.startswith("#/$defs/"):
+                users.setdefault(part, []).append(item)
     lone = {}
     for name, definition in definitions.items():
         address = f"#/$defs/{name}"
@@ -197,30 +198,12 @@ def _write_out_lone(root: dict[str, Any]) -> dict[str, Any]:
     return dict(_replace(kept | ({"$defs": rest} if rest else {}), lone))
 
 
-def _list_addresses(item: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the addresses of definitions within a schema, each with the object that has it."""
-    for key, part in item.items() if isinstance(item, dict) else ():
-        if isinstance(part, str) and part.startswith("#/$defs/"):
-            yield part, item
-        elif key in _NAMED and isinstance(part, dict):  # a name may be "default"
-            yield from _list_addresses([*part.values()])
-        elif key not in VALUES:
-            yield from _list_addresses(part)
-    for part in item if isinstance(item, list) else ():
-        yield from _list_addresses(part)
+def _replace(schema: Any, lone: Mapping[str, dict[str, Any]]) -> Any:
+    return rewrite_schema(schema, lambda part: _write_out(part, lone))
 
 
-def _replace(item: Any, lone: Mapping[str, dict[str, Any]]) -> Any:
-    if isinstance(item, list):
-        return [_replace(part, lone) for part in item]
-    if not isinstance(item, dict):
-        return item
-    written = {}
-    for key, part in item.items():
-        if key in _NAMED and isinstance(part, dict):
-            written[key] = {name: _replace(each, lone) for name, each in part.items()}
-        else:
-            written[key] = part if key in VALUES else _replace(part, lone)
+def _write_out(written: dict[str, Any], lone: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return a schema with its definition in place of the reference, if only it uses that."""
     address = written.get("$ref")
     if not isinstance(address, str) or address not in lone:
         return written
@@ -241,17 +224,11 @@ def _settle(root: Any, *, is_input: bool) -> None:
         root: The schema.
         is_input: Whether it is of parameters, which models' APIs must take.
     """
-    waiting = [root]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, dict):
-            _settle_description(item)
-            _settle_bounds(item)
-            if is_input:
-                _settle_tuple(item)
-            waiting += [part for key, part in item.items() if key not in VALUES]
-        elif isinstance(item, list):
-            waiting += item
+    for item in walk_schema(root):
+        _settle_description(item)
+        _settle_bounds(item)
+        if is_input:
+            _settle_tuple(item)
 
 
 def _settle_description(schema: dict[str, Any]) -> None:

@@ -15,7 +15,14 @@ from itertools import chain
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
-from mcp_notebook.schema_keywords import DEFINITIONS, LISTS, NAMED, SINGLE, VALUES
+from mcp_notebook.schema_keywords import (
+    DEFINITIONS,
+    LISTS,
+    NAMED,
+    SINGLE,
+    list_subschemas,
+    walk_schema,
+)
 from mcp_notebook.text.redaction import has_secrets
 
 Schema: TypeAlias = dict[str, Any]
@@ -51,21 +58,7 @@ def has_other_references(schema: Schema) -> bool:
 
 def has_id(schema: Any) -> bool:
     """Return whether a schema or a subschema has an ``$id``: references are relative to it."""
-    if isinstance(schema, list):
-        return any(map(has_id, schema))
-    if not isinstance(schema, dict):
-        return False
-    if "$id" in schema:
-        return True
-    for keyword, value in schema.items():
-        parts = (
-            value.values()
-            if keyword in (*NAMED, *DEFINITIONS) and isinstance(value, dict)
-            else [value]
-        )
-        if keyword not in VALUES and any(map(has_id, parts)):
-            return True
-    return False
+    return any("$id" in part for part in walk_schema(schema))
 
 
 def _list_definitions(root: Schema) -> Iterator[tuple[str, Any]]:
@@ -81,20 +74,11 @@ def _list_references(schema: Any) -> Iterator[str]:
     """Yield the references of a schema, without those of its definitions."""
     if not isinstance(schema, dict):
         return
-    for keyword, value in schema.items():
-        if keyword in ("$ref", "$dynamicRef") and isinstance(value, str):
-            yield unquote(value)
-        for part in _list_parts(keyword, value):
-            yield from _list_references(part)
-
-
-def _list_parts(keyword: str, value: Any) -> list[Any]:
-    """Return the schemas in a keyword's value."""
-    if keyword in SINGLE:
-        return [value]
-    if keyword in LISTS and isinstance(value, list):
-        return value
-    return [*value.values()] if keyword in NAMED and isinstance(value, dict) else []
+    for keyword in ("$ref", "$dynamicRef"):
+        if isinstance(schema.get(keyword), str):
+            yield unquote(schema[keyword])
+    for part in list_subschemas(schema):
+        yield from _list_references(part)
 
 
 class _Cut:

@@ -15,7 +15,7 @@ from urllib.parse import quote, quote_plus
 from pydantic import Secret as Secret  # noqa: PLC0414 - `mcp_notebook.Secret`
 from pydantic import TypeAdapter, types
 
-from mcp_notebook.schema_keywords import DEFINITIONS, NAMED, VALUES
+from mcp_notebook.schema_keywords import walk_schema
 from mcp_notebook.text.redaction import MASK, has_secrets, redact_arguments
 
 _MIN_LENGTH = 4
@@ -57,19 +57,9 @@ def _find_serializer() -> Any:
 
 def drop_secret_defaults(root: dict[str, Any]) -> None:
     """Remove the defaults that contain secrets from a JSON Schema."""
-    waiting: list[Any] = [root] if has_secrets(root, root) else []
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, list):
-            waiting += item
-        elif isinstance(item, dict):
-            if "default" in item and has_secrets(item, root):
-                del item["default"]
-            for key, part in item.items():
-                if key in (*NAMED, *DEFINITIONS) and isinstance(part, dict):
-                    waiting += part.values()
-                elif key not in VALUES:
-                    waiting.append(part)
+    for item in walk_schema(root if has_secrets(root, root) else None):
+        if "default" in item and has_secrets(item, root):
+            del item["default"]
 
 
 # -- secrets in strings ----------------------------------------------------------------------------

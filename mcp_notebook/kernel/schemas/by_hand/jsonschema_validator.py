@@ -24,7 +24,7 @@ from referencing import Registry
 
 from mcp_notebook.kernel.schemas.comparison_limit import count_keyword
 from mcp_notebook.kernel.schemas.validation_messages import format_value
-from mcp_notebook.schema_keywords import VALUES
+from mcp_notebook.schema_keywords import rewrite_schema
 
 REFERENCES = ("$ref", "$dynamicRef")
 LISTS_IN_PLACE = ("allOf", "anyOf", "oneOf")
@@ -43,20 +43,15 @@ def make_validator(schema: dict[str, Any]) -> Any:
 
 def drop_unusable_patterns(schema: Any) -> Any:
     """Return a schema without the patterns that `compile_pattern` does not support."""
-    if isinstance(schema, list):
-        return [drop_unusable_patterns(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    copy = {}
-    for key, value in schema.items():
-        if key == "pattern" and isinstance(value, str) and not _is_usable(value):
-            continue
-        usable = value
-        if key == "patternProperties" and isinstance(value, dict):
-            usable = {pattern: item for pattern, item in value.items() if _is_usable(pattern)}
-        is_value = key in VALUES
-        copy[key] = value if is_value else drop_unusable_patterns(usable)
-    return copy
+
+    def drop(part: dict[str, Any]) -> dict[str, Any]:
+        if isinstance(part.get("pattern"), str) and not _is_usable(part["pattern"]):
+            del part["pattern"]
+        if isinstance(named := part.get("patternProperties"), dict):
+            part["patternProperties"] = {key: named[key] for key in named if _is_usable(key)}
+        return part
+
+    return rewrite_schema(schema, drop)
 
 
 def _is_usable(pattern: str) -> bool:

@@ -8,7 +8,7 @@ the root, and any other in the property `RESULT`.
 
 from typing import Any
 
-from mcp_notebook.schema_keywords import DEFINITIONS, NAMED, VALUES
+from mcp_notebook.schema_keywords import DEFINITIONS, rewrite_schema
 
 RESULT = "result"
 """The property that holds the data, unless they are the object at the root."""
@@ -49,19 +49,12 @@ def publish_schema(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _move_references(schema: Any) -> Any:
     """Return a schema whose references to its own root point into `RESULT`."""
-    if isinstance(schema, list):
-        return [_move_references(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    copy: dict[str, Any] = {}
-    for keyword, value in schema.items():
-        if keyword in _REFERENCES and isinstance(value, str):
-            copy[keyword] = _move_reference(value)
-        elif keyword in (*NAMED, *DEFINITIONS) and isinstance(value, dict):
-            copy[keyword] = {name: _move_references(item) for name, item in value.items()}
-        else:
-            copy[keyword] = value if keyword in VALUES else _move_references(value)
-    return copy
+
+    def move(part: dict[str, Any]) -> dict[str, Any]:
+        references = {key: part[key] for key in _REFERENCES if isinstance(part.get(key), str)}
+        return part | {key: _move_reference(value) for key, value in references.items()}
+
+    return rewrite_schema(schema, move)
 
 
 def _move_reference(reference: str) -> str:
