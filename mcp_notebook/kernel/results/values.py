@@ -169,9 +169,10 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         values="pandas `DataFrame`, `Series`; tables and series of polars, pyarrow, modin, cuDF",
-        content="shape, types and a Markdown or CSV table, in which a missing value is an empty "
-        "cell and a text like `NaN` is in quotes; of a long table a summary of each column and "
-        "some rows, and a link to the whole. A polars `LazyFrame` is described, not run",
+        content="shape, types and a CSV table, in which a missing value is an empty cell (`null` "
+        "in a row of one cell) and a text like `NaN` is in quotes; of a long table a summary of "
+        "each column and some rows, and a link to the whole. A polars `LazyFrame` is described, "
+        "not run",
         libraries=_TABLES,
         accepts=table_text.is_table,
         render=ValueRenderer.render_table,

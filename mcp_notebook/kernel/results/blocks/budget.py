@@ -4,15 +4,13 @@ Pure data. A `Budget` is passed through the whole conversion of a value, on the 
 """
 
 from collections.abc import Callable
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import Struct
 
 from mcp_notebook.kernel.results.blocks.originals import OriginalSink, discard_original
 from mcp_notebook.settings.limits import DEFAULT_LIMITS
-
-TableFormat: TypeAlias = Literal["auto", "markdown", "csv"]
 
 
 class NotDrawn(Exception):
@@ -59,8 +57,6 @@ class Budget(Struct, frozen=True, kw_only=True):
     so that the JSON of a result stays below 1 MiB, the limit of some clients."""
     table_rows: int = 50
     """Maximum rows of a table that is shown whole, if it has at most six cells for each of them."""
-    table_format: TableFormat = "auto"
-    """How tables are written; "auto" chooses what shows more rows, then what is shorter."""
     keep: OriginalSink = discard_original
     note_table: Callable[[Any], None] = ignore_table
     """Takes the frame of each table that is shown whole."""

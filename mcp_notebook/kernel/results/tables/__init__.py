@@ -1,7 +1,7 @@
 """Tables of any library as short text, with links to files of the whole table.
 
-`table_text` decides what a table looks like in a result, in Markdown or CSV: `frame` reads the
-table by row and column, and `cell_text` writes its cells. `summary` has a line for each column of a
+`table_text` decides what a table looks like in a result, as CSV: `frame` reads the table by row and
+column, and `cell_text` writes its cells. `summary` has a line for each column of a
 longer table, from the facts that `column_facts` finds. The modules named ``..._frame`` implement
 `Frame` for one kind of table each. `exports` writes the files.
 

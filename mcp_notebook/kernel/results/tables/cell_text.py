@@ -171,11 +171,6 @@ def quote_unclear(text: str) -> str:
     return text if is_clear else json.dumps(text, ensure_ascii=False)
 
 
-def quote_rows(rows: Iterable[Sequence[str]]) -> list[list[str]]:
-    """Return the strings of the cells of a table as `quote_unclear` writes each."""
-    return [list(map(quote_unclear, row)) for row in rows]
-
-
 def format_cell(value: Any) -> str:
     """Return the text of a value, on one or more lines, shortened if it is long."""
     # No `recover` of `guard`: its closure takes as long as formatting a cell.

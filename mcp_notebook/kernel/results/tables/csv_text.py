@@ -18,7 +18,7 @@ _NEEDS_QUOTES = re.compile('["\r\n]')
 
 
 def format_csv_lines(rows: Iterable[Sequence[Any]]) -> list[str]:
-    """Return the line of each row, without line ends.
+    """Return the line of each row, without line ends; it is empty for one missing value alone.
 
     Args:
         rows: Texts and numbers; a missing value is an empty text.
@@ -32,8 +32,7 @@ def _format_csv_line(cells: Sequence[Any]) -> str:
     is_plain = not _NEEDS_QUOTES.search(line) and line.count(",") == len(cells) - 1
     if not is_plain or QuotedText in set(map(type, cells)):
         line = ",".join(map(_format_csv_cell, cells))
-    # Most readers skip an empty line: the row would be lost.
-    return line if line or len(cells) != 1 else '""'
+    return line
 
 
 def format_csv_rows(rows: Sequence[Sequence[Any]]) -> str:
@@ -45,7 +44,8 @@ def format_csv_rows(rows: Sequence[Sequence[Any]]) -> str:
         csv.writer(text, lineterminator="\n").writerows(rows)
         if "\r" not in text.getvalue():
             return text.getvalue()
-    return "".join(f"{line}\n" for line in format_csv_lines(rows))
+    # Most readers skip an empty line: the row would be lost.
+    return "".join((line or '""') + "\n" for line in format_csv_lines(rows))
 
 
 def _format_csv_cell(cell: Any) -> str:

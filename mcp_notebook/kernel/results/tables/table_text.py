@@ -2,15 +2,14 @@
 
 Runs in the user's kernel, on the thread of the call. A short table is shown whole. Of a longer one,
 there is a line for each column (`summary`), which answers most of what a model would ask next, and
-the first and last rows. `Budget.table_format` chooses the layout; ``auto`` takes the one
-that shows more rows, then the shorter one. In both layouts, an empty cell is a missing value; a
-text that looks like one is quoted. Markdown also quotes, as JSON, a string whose line ends or outer
-spaces would be lost. Length is counted in characters, since tokens depend on the model.
+the first and last rows. The rows are CSV, which is shorter than Markdown. An empty cell is a
+missing value (`ALONE` in a row of one cell); a text that looks like one is quoted. Length is
+counted in characters, since tokens depend on the model.
 """
 
 import sys
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -24,7 +23,6 @@ from mcp_notebook.kernel.results.blocks.truncation import LINK
 from mcp_notebook.kernel.results.tables.cell_text import (
     QuotedText,
     has_cut_cells,
-    quote_rows,
     quote_unclear,
 )
 from mcp_notebook.kernel.results.tables.csv_text import format_csv_lines
@@ -58,6 +56,8 @@ from mcp_notebook.kernel.safe.to_json import format_json, to_json_value
 from mcp_notebook.text.wording import count
 
 GAP = "..."
+ALONE = "null"
+"""A missing value that is a row alone, whose line would be empty; the text "null" is quoted."""
 MAX_NAMES = 1_000
 """Maximum characters of the list of columns that are left out."""
 MAX_SCHEMA = 2_000
@@ -85,8 +85,6 @@ class TableLines(Struct, frozen=True):
     header: list[str]
     rows: list[str]
     """The rows; for a long table, half from its head and half from its tail."""
-    gap: str
-    """The line in place of the rows between head and tail."""
 
     def count_fitting_rows(self, room: int, height: int, note_chars: int) -> int:
         """Return how many of the rows fit: at least one, if there is any.
@@ -102,7 +100,7 @@ class TableLines(Struct, frozen=True):
         chars = sum(len(line) + 1 for line in (*self.header, *self.rows))
         if fitting == height and chars <= room:
             return fitting
-        chars += note_chars + len(self.gap) + 1
+        chars += note_chars + len(GAP) + 1
         while fitting > 1 and chars > room:
             at = fitting // 2 if fitting % 2 else len(self.rows) - fitting // 2
             chars -= len(self.rows[at]) + 1
@@ -110,29 +108,11 @@ class TableLines(Struct, frozen=True):
         return fitting
 
 
-def layout_markdown(names: Sequence[str], rows: Sequence[Sequence[str]]) -> TableLines:
-    """Lay out a table as Markdown."""
-    first, *lines = map(_format_markdown_line, quote_rows([names, *rows]))
-    gap = _format_markdown_line([GAP] * len(names))
-    return TableLines([first, "|" + "---|" * len(names)], lines, gap)
-
-
-def layout_csv(names: Sequence[str], rows: Sequence[Sequence[str]]) -> TableLines:
+def layout_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> TableLines:
     """Lay out a table as CSV; without a header if its columns have no names."""
     has_names = any(name or type(name) is QuotedText for name in names)
     first, *lines = format_csv_lines([names, *rows])
-    return TableLines([first] if has_names else [], lines, GAP)
-
-
-def _format_markdown_line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
-LAYOUTS: Mapping[str, Callable[[Sequence[str], Sequence[Sequence[str]]], TableLines]] = {
-    "csv": layout_csv,
-    "markdown": layout_markdown,
-}
-"""The layouts by their names in `Budget.table_format`."""
+    return TableLines([first] if has_names else [], [line or ALONE for line in lines])
 
 
 def is_table(value: Any) -> bool:
@@ -183,7 +163,7 @@ def render_dicts(value: Any, budget: Budget) -> list[Piece] | None:
     if preview.has_cut_cells:
         return None
     if frame.height <= budget.table_rows:
-        text, _ = _write_preview(preview, budget, budget.chars)
+        text, _ = _write_preview(preview, budget.chars)
         if len(text) >= len(format_json(to_json_value(value, budget.chars))):
             return None
     return _render_frame(frame, budget, preview)
@@ -219,7 +199,7 @@ def _format_element(element: Any) -> str:
 
 def _render_frame(frame: Frame, budget: Budget, preview: "_Preview | None" = None) -> list[Piece]:
     preview = preview or _make_preview(frame, budget)
-    text, rows = _write_preview(preview, budget, budget.chars)
+    text, rows = _write_preview(preview, budget.chars)
     is_whole = rows == preview.height and not preview.misses_columns and not preview.has_cut_cells
     if is_whole and len(text) <= budget.chars:
         budget.note_table(frame)
@@ -229,7 +209,7 @@ def _render_frame(frame: Frame, budget: Budget, preview: "_Preview | None" = Non
     note = _describe_availability(original, bool(links), budget)
     room = max(budget.chars - LINK * len(links), budget.chars // 2)
     if note:
-        text, _ = _write_preview(preview, budget, room - len(note) - 1, note)
+        text, _ = _write_preview(preview, room - len(note) - 1, note)
     return [Piece(Text(cut_text(text, room)), has_links=True), *map(Piece, links)]
 
 
@@ -249,11 +229,6 @@ class _Preview(Struct, frozen=True):
     has_cut_cells: bool
     is_summarized: bool
     """Whether the notes say what is in each column, since not all rows are shown."""
-
-    @property
-    def has_empty_rows(self) -> bool:
-        """Whether there is only one column, and a missing value in it."""
-        return len(self.names) == 1 and any(type(row[0]) is str and not row[0] for row in self.rows)
 
 
 def _make_preview(frame: Frame, budget: Budget) -> _Preview:
@@ -362,36 +337,26 @@ def _describe_left_out(frame: Frame, budget: Budget) -> list[str]:
 # -- the text of a preview -------------------------------------------------------------------------
 
 
-def _write_preview(preview: _Preview, budget: Budget, room: int, note: str = "") -> tuple[str, int]:
-    """Write a preview within `room` characters, in the format that the budget asks for.
+def _write_preview(preview: _Preview, room: int, note: str = "") -> tuple[str, int]:
+    """Write a preview within `room` characters.
 
     Returns:
         The text, and how many rows it shows.
     """
     if not preview.names:
         return "\n".join([*preview.notes, note]).rstrip(), 0
-    names = list(LAYOUTS) if budget.table_format == "auto" else [budget.table_format]
-    if budget.table_format == "auto" and preview.has_empty_rows:
-        names.remove("csv")  # in which an empty row looks like an empty text
-    candidates = [
-        _write_rows(LAYOUTS[name](preview.names, preview.rows), preview, room) for name in names
-    ]
-    rows, gap_note, text = min(candidates, key=lambda candidate: (-candidate[0], len(candidate[2])))
-    notes = [line for line in (*preview.notes, gap_note, note) if line]
-    return "\n".join([*notes, "", text]), rows
-
-
-def _write_rows(lines: TableLines, preview: _Preview, room: int) -> tuple[int, str, str]:
-    """Return how many rows of a layout fit, the note on those that do not, and the text."""
+    lines = layout_table(preview.names, preview.rows)
     note_chars = sum(map(len, preview.notes)) + len(preview.notes) + 1
     rows = lines.count_fitting_rows(room - note_chars, preview.height, NOTE_CHARS)
-    if rows == preview.height:
-        return rows, "", "\n".join([*lines.header, *lines.rows])
-    head, tail = rows - rows // 2, rows // 2
-    ends = f"Only the first {head:,}" + (f" and last {tail:,}" if tail else "")
-    note = f"{ends} rows are shown; {preview.height - rows:,} between them are left out."
-    visible = [*lines.rows[:head], lines.gap, *(lines.rows[-tail:] if tail else [])]
-    return rows, note, "\n".join([*lines.header, *visible])
+    gap_note, visible = "", lines.rows
+    if rows < preview.height:
+        head, tail = rows - rows // 2, rows // 2
+        ends = f"Only the first {head:,}" + (f" and last {tail:,}" if tail else "")
+        left_out = preview.height - rows
+        gap_note = f"{ends} rows are shown; {left_out:,} between them are left out."
+        visible = [*lines.rows[:head], GAP, *(lines.rows[-tail:] if tail else [])]
+    notes = [line for line in (*preview.notes, gap_note, note) if line]
+    return "\n".join([*notes, "", *lines.header, *visible]), rows
 
 
 # -- the whole table -------------------------------------------------------------------------------

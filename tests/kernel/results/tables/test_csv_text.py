@@ -2,14 +2,12 @@
 
 import csv
 import io
-import json
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from IPython.core.formatters import DisplayFormatter
 
-from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.converter import Converter
 from mcp_notebook.kernel.results.tables.csv_text import format_csv_rows
 from mcp_notebook.kernel.results.tables.exports import write_csv
@@ -20,7 +18,7 @@ from mcp_notebook.settings.settings import Settings
 pd = pytest.importorskip("pandas")
 np = pytest.importorskip("numpy")
 
-CONVERTER = Converter(DisplayFormatter().format, Settings(), budget=Budget(table_format="csv"))
+CONVERTER = Converter(DisplayFormatter().format, Settings())
 TEXTS = st.text(max_size=20) | st.text('a \t\r\n",;|', max_size=10) | st.sampled_from(["NaN", ""])
 ROWS = st.lists(st.tuples(TEXTS, TEXTS), min_size=2, max_size=5)
 NAMES = ["first\r\nname", " second,"]
@@ -87,24 +85,10 @@ def test_a_missing_value_is_nothing_and_a_text_like_one_is_quoted_in_preview_and
     assert write_csv(wrap_pandas_table(table)) == f"a,b\n{cell},1\n"
 
 
-def test_markdown_quotes_as_json_what_it_would_lose():
-    budget = Budget(table_format="markdown")
-    markdown = Converter(DisplayFormatter().format, Settings(), budget=budget)
-    cells = ["a\nb", "  lead", "NaN", "", None, '"x"', 'say "x"', "a|b"]
-    frame = pd.DataFrame({"n": range(len(cells)), "s": pd.Series(cells, dtype=object)})
-    lines = markdown.make_result(frame, ()).content[0].text.split("\n")[-len(cells) :]
-    found = [line.removesuffix(" |").split(" | ", 1)[1] for line in lines]
-    assert found[4] == ""
-    assert found[6:] == ['say "x"', "a\\|b"]
-    assert [json.loads(cell) for cell in (*found[:4], found[5])] == [*cells[:4], '"x"']
-
-
-def test_one_column_with_missing_values_is_not_csv_where_rows_would_be_empty():
+def test_a_missing_value_that_is_a_row_alone_is_null_in_previews_and_no_empty_line_in_files():
     frame = pd.DataFrame({"s": pd.Series(["x", None, ""], dtype=object)})
-    auto = Converter(DisplayFormatter().format, Settings())
-    [block] = auto.make_result(frame, ()).content
-    assert block.text.endswith('| s |\n|---|\n| x |\n|  |\n| "" |')
-    assert read_preview(frame) == [["s"], ["x"], [""], [""]]
+    [block] = CONVERTER.make_result(frame, ()).content
+    assert block.text.endswith('s\nx\nnull\n""')
     assert len(read(write_csv(wrap_pandas_table(frame)))) == 4
 
 

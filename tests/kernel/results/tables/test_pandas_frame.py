@@ -12,7 +12,7 @@ pytest.importorskip("jinja2")
 
 
 def lines(value, rows=50):
-    [block] = render_table(value, Budget(table_rows=rows, table_format="csv"))
+    [block] = render_table(value, Budget(table_rows=rows))
     return block.text.split("\n")
 
 

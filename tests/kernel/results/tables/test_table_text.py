@@ -17,8 +17,7 @@ from mcp_notebook.kernel.results.tables.cell_text import QuotedText
 from mcp_notebook.kernel.results.tables.frame import MAX_COLUMNS
 from mcp_notebook.kernel.results.tables.table_text import (
     format_array,
-    layout_csv,
-    layout_markdown,
+    layout_table,
     render_dicts,
     render_table,
 )
@@ -26,35 +25,24 @@ from mcp_notebook.kernel.results.tables.table_text import (
 ROWS = [(str(n), "x" * 10) for n in range(10)]
 
 
-def test_markdown_cells_cannot_break_the_table():
-    lines = layout_markdown(["a|b"], [("x|y\r\nz",)])
-    assert lines.header == ["| a\\|b |", "|---|"]
-    assert lines.rows == ['| "x\\|y\\r\\nz" |']
-    assert lines.gap == "| ... |"
-
-
-def test_csv_cells_are_quoted_and_read_back():
+def test_cells_are_quoted_and_read_back():
     row = ('x,"y"', "a b")
-    lines = layout_csv(["p", "q"], [row])
+    lines = layout_table(["p", "q"], [row])
     assert lines.header == ["p,q"]
     assert next(csv.reader(lines.rows)) == list(row)
 
 
-@pytest.mark.parametrize("layout", [layout_csv, layout_markdown])
-def test_a_text_that_looks_missing_is_in_quotes_and_a_missing_value_is_empty(layout):
-    separator = layout(["a", "b"], []).header[0].strip("| ").replace("a", "").replace("b", "")
+def test_a_text_that_looks_missing_is_in_quotes_and_a_missing_value_is_empty():
     cells = [QuotedText(""), QuotedText("NaN"), "", "NaN"]
-    line = layout(["a"] * 4, [cells]).rows[0].removeprefix("| ").removesuffix(" |")
-    assert line.split(separator) == ['""', '"NaN"', "", "NaN"]
+    assert layout_table(["a"] * 4, [cells]).rows == ['"","NaN",,NaN']
 
 
-@pytest.mark.parametrize("layout", [layout_csv, layout_markdown])
 @pytest.mark.parametrize("room", [0, 40, 80, 120])
-def test_the_rows_that_fit_keep_to_the_room_with_gap_and_note(layout, room):
-    lines = layout(["n", "text"], ROWS)
+def test_the_rows_that_fit_keep_to_the_room_with_gap_and_note(room):
+    lines = layout_table(["n", "text"], ROWS)
     rows = lines.count_fitting_rows(room, 1_000, 20)
     head, tail = rows - rows // 2, rows // 2
-    kept = [*lines.header, *lines.rows[:head], lines.gap, *lines.rows[len(ROWS) - tail :]]
+    kept = [*lines.header, *lines.rows[:head], "...", *lines.rows[len(ROWS) - tail :]]
     assert rows >= 1
     assert rows == 1 or sum(len(line) + 1 for line in kept) + 20 <= room
 
@@ -64,7 +52,7 @@ np = pytest.importorskip("numpy")
 
 
 def shown(table, max_rows=50, max_chars=25_000):
-    budget = Budget(table_rows=max_rows, chars=max_chars, table_format="markdown")
+    budget = Budget(table_rows=max_rows, chars=max_chars)
     [block] = render_table(table, budget)
     return block.text
 
@@ -75,10 +63,9 @@ def test_a_short_frame_is_shown_whole_under_its_shape_and_types():
     assert shown(frame) == (
         "DataFrame: 2 rows x 3 columns; city object, rain float64, n int64\n"
         "\n"
-        "| city | rain | n |\n"
-        "|---|---|---|\n"
-        "| Rome | 1.5 | 1 |\n"
-        "| Oslo |  | 2 |"
+        "city,rain,n\n"
+        "Rome,1.5,1\n"
+        "Oslo,,2"
     )
 
 
@@ -86,14 +73,14 @@ def test_a_long_frame_shows_its_head_and_tail_and_says_how_much_is_left_out():
     lines = shown(pd.DataFrame({"n": range(1_000)}), max_rows=5).split("\n")
     assert lines[1] == "n int64: 0 to 999, mean 499.5, all distinct"
     assert lines[2] == "Only the first 3 and last 2 rows are shown; 995 between them are left out."
-    assert lines[6:] == ["| 0 |", "| 1 |", "| 2 |", "| ... |", "| 998 |", "| 999 |"]
+    assert lines[4:] == ["n", "0", "1", "2", "...", "998", "999"]
 
 
 def test_a_wide_frame_names_the_columns_it_leaves_out():
     frame = pd.DataFrame([range(1_000)], columns=[f"column {n}" for n in range(1_000)])
     text = shown(frame)
     header = text.split("\n")[4]
-    assert header.count("|") == MAX_COLUMNS + 1
+    assert header.count(",") == MAX_COLUMNS - 1
     assert "970 columns left out: column 15, column 16," in text
     assert "more\n" in text
     assert len(text) < 5_000
@@ -101,9 +88,9 @@ def test_a_wide_frame_names_the_columns_it_leaves_out():
 
 def test_an_index_that_says_something_is_shown_and_row_numbers_are_not():
     frame = pd.DataFrame({"n": [1]})
-    assert "| n |" in shown(frame)
-    assert "|  | n |" in shown(frame.set_axis(["a"], axis=0))
-    assert "| key | n |" in shown(frame.set_axis(pd.Index([5], name="key"), axis=0))
+    assert shown(frame).endswith("\n\nn\n1")
+    assert shown(frame.set_axis(["a"], axis=0)).endswith("\n\n,n\na,1")
+    assert "\nkey,n\n" in shown(frame.set_axis(pd.Index([5], name="key"), axis=0))
 
 
 def test_so_does_a_list_of_wide_dicts():
@@ -119,17 +106,17 @@ def test_so_does_a_list_of_wide_dicts():
 def test_levels_of_an_index_and_of_columns_are_named():
     frame = pd.DataFrame({"a": [1, 1], "b": [1, 2], "c": [3.0, 4.0]})
     text = shown(frame.groupby(["a", "b"]).agg({"c": ["min", "max"]}))
-    assert "| a | b | c / min | c / max |" in text
-    assert "| 1 | 2 | 4.0 | 4.0 |" in text
+    assert "\na,b,c / min,c / max\n" in text
+    assert "\n1,2,4.0,4.0" in text
 
 
 def test_dates_are_short_and_times_are_kept():
     days = pd.DataFrame({"day": pd.to_datetime(["2024-01-01", None])})
     hours = pd.DataFrame({"hour": pd.to_datetime(["2024-01-01 00:00", "2024-01-01 05:00"])})
     zoned = pd.DataFrame({"at": pd.to_datetime(["2024-01-01"]).tz_localize("Europe/Rome")})
-    assert "| 2024-01-01 |\n|  |" in shown(days)
-    assert "| 2024-01-01 00:00:00 |\n| 2024-01-01 05:00:00 |" in shown(hours)
-    assert "| 2024-01-01 00:00:00+01:00 |" in shown(zoned)
+    assert shown(days).endswith("\n2024-01-01\nnull")
+    assert shown(hours).endswith("\n2024-01-01 00:00:00\n2024-01-01 05:00:00")
+    assert shown(zoned).endswith("\n2024-01-01 00:00:00+01:00")
 
 
 def test_cells_cannot_break_the_table():
@@ -139,12 +126,11 @@ def test_cells_cannot_break_the_table():
 
         __repr__ = __str__
 
-    frame = pd.DataFrame({"a|b": ["x|y\nz", "w" * 1_000]})
+    frame = pd.DataFrame({"a,b": ["x,y\nz", "w" * 1_000]})
     lines = shown(frame).split("\n")
     assert lines[1] == "A cell that ends with [+N] has N more characters."
-    assert lines[3] == "| a\\|b |"
-    assert lines[5] == '| "x\\|y\\nz" |'
-    kept, more = re.fullmatch(r"\| (w+) \[\+(\d+)\] \|", lines[6]).groups()
+    assert lines[3:6] == ['"a,b"', '"x,y', 'z"']
+    kept, more = re.fullmatch(r"(w+) \[\+(\d+)\]", lines[6]).groups()
     assert len(kept) + int(more) == 1_000
     broken = shown(pd.DataFrame({"a": pd.Series([Broken()], dtype=object)}))
     assert "whose repr failed: RuntimeError: no" in broken
@@ -190,7 +176,7 @@ def blocks(value, keep=discard_original, make=render_table, **limits):
 
 def test_csv_text_is_quoted_and_has_the_same_head_and_tail():
     frame = pd.DataFrame({"a": ['x,"y"'] * 9, "n": range(9)})
-    [block] = blocks(frame, table_format="csv", table_rows=2)
+    [block] = blocks(frame, table_rows=2)
     assert block.text.split("\n")[1:] == [
         f'a {frame.a.dtype}: always x,"y"',
         "n int64: 0 to 8, mean 4.0, all distinct",
@@ -201,14 +187,6 @@ def test_csv_text_is_quoted_and_has_the_same_head_and_tail():
         "...",
         '"x,""y""",8',
     ]
-
-
-def test_the_shorter_format_is_taken_unless_the_user_chose():
-    plain, quoted = pd.DataFrame({"a": [1], "b": [2]}), pd.DataFrame({"a": ["x" + '"' * 50]})
-    assert blocks(plain)[0].text.endswith("a,b\n1,2")
-    first = f"DataFrame: 1 row x 1 column; a {quoted.a.dtype}\n\n| a |"
-    assert blocks(quoted)[0].text.startswith(first)
-    assert "| 1 | 2 |" in blocks(plain, table_format="markdown")[0].text
 
 
 @pytest.mark.smoke
