@@ -47,9 +47,6 @@ if TYPE_CHECKING:
 
 _YES = frozenset({"y", "yes"})
 _PAIR = re.compile(r"([^={-][^=]*)=(.*)", re.DOTALL)
-_OPTION_BEFORE_PAIR = re.compile(r"(?<![^\0])-[^\0=]*\0(?=[^\0=-]+=)")
-_OTHER_PAIR = re.compile(r"(?<![^\0])-*([^\W\d]\w*)(?:\0?[=:]\0?|\0(?!-\D|[^\0]*=))([^\0]*)")
-"""The words of a command, with NUL between them."""
 
 app = typer.Typer(add_completion=False)
 
@@ -120,7 +117,7 @@ def _parse_arguments(
     pairs = [_PAIR.fullmatch(word) for word in words]
     wrong = next((word for word, pair in zip(words, pairs, strict=True) if not pair), None)
     if tool.startswith("-"):
-        tool, wrong = "TOOL", tool
+        wrong = tool
     if wrong is None:
         return [(pair[1], pair[2]) for pair in pairs if pair]
     if wrong.endswith(".ipynb"):
@@ -131,16 +128,7 @@ def _parse_arguments(
     options = [option for each in context.command.params for option in each.opts]
     if said and (meant := suggest(wrong, options)):
         said += f"Did you mean {meant}? "
-    line = shlex.join(("mcp-notebook", "call", tool, *_correct(words)))
-    return context.fail(f"{said}Write arguments as `NAME=VALUE`, here `{line}`.")
-
-
-def _correct(words: Sequence[str]) -> list[str]:
-    """Return ``--arg n=2``, ``--n 2``, ``--n=2``, ``n: 2``, ``n = 2`` and ``n 2`` as ``n=2``."""
-    text = _OPTION_BEFORE_PAIR.sub("", "\0".join(words))
-    pairs = _OTHER_PAIR.sub(r"\1=\2", text).split("\0")
-    named = (re.sub(r"^-+(.*)", r"\1=VALUE", word, flags=re.DOTALL) for word in pairs)
-    return [word if _PAIR.fullmatch(word) else f"NAME={word.lstrip('=')}" for word in named]
+    return context.fail(f"{said}Write arguments as `NAME=VALUE`, such as `year=2015`: {wrong!r}.")
 
 
 @dataclass(frozen=True, kw_only=True)
