@@ -125,6 +125,20 @@ class Message:
 ContentBlock: TypeAlias = Text | Image | Audio | Resource | ResourceLink
 
 
+def measure_content(content: Iterable[ContentBlock]) -> int:
+    """Return the characters and bytes of content blocks."""
+    size = 0
+    for block in content:
+        match block:
+            case Text():
+                size += len(block.text)
+            case Image() | Audio() | Resource():
+                size += len(block.data)
+            case ResourceLink():
+                size += len(block.uri)
+    return size
+
+
 @dataclass(frozen=True)
 class Result:
     """The whole result of a call."""

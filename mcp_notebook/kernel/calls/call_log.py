@@ -21,7 +21,7 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from mcp_notebook.content import Audio, ContentBlock, Image, Resource, ResourceLink, Result, Text
+from mcp_notebook.content import ContentBlock, ResourceLink, Result, Text, measure_content
 from mcp_notebook.kernel.calls.active_call import ActiveCall
 from mcp_notebook.kernel.calls.call import ENDED, CallState
 from mcp_notebook.kernel.calls.outcome import scrub_texts
@@ -314,7 +314,7 @@ def make_entry(call: ActiveCall, came: float, result: Result | None = None) -> L
         task_id=call.task_id,
         queue_seconds=(end if began is None else began) - call.arrived,
         run_seconds=0.0 if began is None else end - began,
-        size=sum(map(_measure, content)),
+        size=measure_content(content),
         kinds=() if result is None else _list_kinds(result),
         error=_find_error(call, result) if result is not None and result.is_error else None,
         stopped_by="" if request is None else request.by,
@@ -343,20 +343,9 @@ def _list_kinds(result: Result) -> tuple[str, ...]:
     return tuple(kinds)
 
 
-def _measure(block: ContentBlock) -> int:
-    """Return the characters or bytes of a block's content."""
-    match block:
-        case Text():
-            return len(block.text)
-        case Image() | Audio() | Resource():
-            return len(block.data)
-        case ResourceLink():
-            return len(block.uri)
-
-
 def measure_result(result: Result) -> int:
     """Return the approximate bytes of a result."""
-    return sum(map(_measure, result.content)) + measure_structured(result, sys.maxsize)
+    return measure_content(result.content) + measure_structured(result, sys.maxsize)
 
 
 def measure_structured(result: Result, most: int) -> int:

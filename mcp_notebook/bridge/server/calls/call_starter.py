@@ -33,7 +33,7 @@ from mcp_notebook.bridge.telemetry.call_events import (
     CallStart,
     Outcome,
 )
-from mcp_notebook.content import Audio, Image, Resource, Result, Text
+from mcp_notebook.content import Result, Text, measure_content
 from mcp_notebook.errors import CallError, KernelGone, NotStarted, UnknownTool
 from mcp_notebook.protocol.errors import ProtocolError
 from mcp_notebook.wire import messages
@@ -258,7 +258,7 @@ def _describe_end(
         queue_seconds=call.queue_seconds,
         run_seconds=call.run_seconds,
         error=error,
-        size=0 if isinstance(outcome, KernelGone) else _measure(outcome),
+        size=0 if isinstance(outcome, KernelGone) else measure_content(outcome.content),
         task=None if call.task is None else call.task.id,
         view=None if isinstance(outcome, KernelGone) else _find_view(outcome),
     )
@@ -267,7 +267,9 @@ def _describe_end(
 def _describe_run(start: CallStart, outcome: Result | BaseException, seconds: float) -> CallEnd:
     """Describe the end of a call that runs a notebook."""
     if isinstance(outcome, Result):
-        return CallEnd(start=start, outcome="ok", seconds=seconds, size=_measure(outcome))
+        return CallEnd(
+            start=start, outcome="ok", seconds=seconds, size=measure_content(outcome.content)
+        )
     if isinstance(outcome, Exception):
         error = _explain_refusal(outcome)
         return CallEnd(start=start, outcome="error", seconds=seconds, error=error)
@@ -292,14 +294,3 @@ def _classify(call: RunningCall, outcome: Result | KernelGone) -> tuple[Outcome,
         case "cancelled" | "timed out" as stopped:
             return stopped, error
     return "error", call.details or error
-
-
-def _measure(result: Result) -> int:
-    """Return the characters and bytes of all content blocks of a result."""
-    size = 0
-    for block in result.content:
-        if isinstance(block, Text):
-            size += len(block.text)
-        elif isinstance(block, Image | Audio | Resource):
-            size += len(block.data)
-    return size

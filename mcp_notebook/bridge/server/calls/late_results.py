@@ -72,32 +72,23 @@ class LateResults:
             CallError: There is no such task, or an answer does not fit its question.
         """
         try:
-            return await self._wait(request, handle, responses, listener)
+            owner, loop = request.caller.owns, asyncio.get_running_loop()
+            end = loop.time() + self._wait_limit
+            task = await self._ask(owner, handle, None)
+            while task.result is None:
+                if task.info.questions and request.can_elicit:
+                    asked = await self._answer(request, task, responses)
+                    if asked is not None:
+                        return asked
+                    responses, end = {}, loop.time() + self._wait_limit
+                elif listener.progress is not None and task.info.latest is not None:
+                    await listener.progress(task.info.latest)
+                with anyio.move_on_after(end - loop.time()) as scope:
+                    task = await self._ask(owner, handle, task.info.version)
+                if scope.cancelled_caught:
+                    return self.announce(owner, task.info)
         except ProtocolError as error:
             raise CallError(error.message) from None
-
-    async def _wait(
-        self,
-        request: ClientRequest,
-        handle: str,
-        responses: Mapping[str, Any],
-        listener: Listener,
-    ) -> Result | InputRequired:
-        owner, loop = request.caller.owns, asyncio.get_running_loop()
-        end = loop.time() + self._wait_limit
-        task = await self._ask(owner, handle, None)
-        while task.result is None:
-            if task.info.questions and request.can_elicit:
-                asked = await self._answer(request, task, responses)
-                if asked is not None:
-                    return asked
-                responses, end = {}, loop.time() + self._wait_limit
-            elif listener.progress is not None and task.info.latest is not None:
-                await listener.progress(task.info.latest)
-            with anyio.move_on_after(end - loop.time()) as scope:
-                task = await self._ask(owner, handle, task.info.version)
-            if scope.cancelled_caught:
-                return self.announce(owner, task.info)
         return task.result
 
     async def _answer(
