@@ -10,7 +10,7 @@ import io
 import re
 import shlex
 import tokenize
-from argparse import Action, ArgumentParser, ArgumentTypeError, BooleanOptionalAction, Namespace
+from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -64,7 +64,7 @@ class _Either(Action):
         setattr(namespace, self.dest, self.const)
 
 
-_FLAGS = ("store_true", "store_false", _Either, BooleanOptionalAction)
+_FLAGS = ("store_true", "store_false", _Either)
 _OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "--name": {},
     "--title": {},
@@ -191,15 +191,11 @@ def _is_option_of(word: str, kind: messages.Kind) -> bool:
 
 def list_option_words(kind: messages.Kind = "tool") -> dict[str, bool]:
     """Return the options as written on a magic's line, each with whether it needs a value."""
-    words = {}
-    for word, keywords in _OPTIONS.items():
-        if not _is_option_of(word, kind):
-            continue
-        action = keywords.get("action")
-        words[word] = action not in _FLAGS and not _has_optional_value(word)
-        if action is BooleanOptionalAction:
-            words[word.replace("--", "--no-", 1)] = False
-    return words
+    return {
+        word: keywords.get("action") not in _FLAGS and not _has_optional_value(word)
+        for word, keywords in _OPTIONS.items()
+        if _is_option_of(word, kind)
+    }
 
 
 def build_options(namespace: Namespace, kind: messages.Kind = "tool") -> ToolOptions:
