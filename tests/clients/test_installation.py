@@ -188,7 +188,7 @@ def test_what_the_user_may_not_write_is_named_and_left_alone(protected):
 
 
 TRY_TO_WRITE = """
-import os, sys
+import os, sys, tempfile
 from pathlib import Path
 from mcp_notebook.clients.client import Launch
 from mcp_notebook.clients.installation import apply_change, plan_installation
