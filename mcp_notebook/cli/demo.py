@@ -48,7 +48,9 @@ def demo(
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         line = shlex.join(["jupyter", "lab", "--allow-root", str(notebook)])
         print_note(f"If JupyterLab refuses to run as root, start it with `{line}`.")
-    options = [] if browser else ["--no-browser"]
+    # Without it, the addresses that JupyterLab prints lead to its launcher.
+    page = f"--LabApp.default_url=/lab/tree/{notebook.name}"
+    options = [] if browser else ["--no-browser", page]
     _become([sys.executable, "-m", "jupyterlab", *options, str(notebook)])
 
 

@@ -183,7 +183,7 @@ _LIST = (
         make_entry=_make_vscode,
         commands=("code",),
         make_link=_make_vscode_link,
-        next_step="Run *MCP: List Servers* in VS Code's command palette, and start the server.",
+        next_step="Run 'MCP: List Servers' in VS Code's command palette, and start the server.",
     ),
     Client(
         name="vscode-workspace",
@@ -193,7 +193,7 @@ _LIST = (
         make_entry=_make_vscode,
         belongs_to_folder=True,
         make_link=_make_vscode_link,
-        next_step="Open this folder in VS Code, run *MCP: List Servers* in its command palette, "
+        next_step="Open this folder in VS Code, run 'MCP: List Servers' in its command palette, "
         "and start the server.",
     ),
     Client(
@@ -204,7 +204,7 @@ _LIST = (
         make_entry=_make_cursor,
         commands=("cursor",),
         make_link=_make_cursor_link,
-        next_step="Start Cursor again; its settings list the server under *Tools & MCP*.",
+        next_step="Start Cursor again; its settings list the server under 'Tools & MCP'.",
     ),
     Client(
         # docs.windsurf.com/windsurf/cascade/mcp, which does not mention changed tool lists.
@@ -214,7 +214,7 @@ _LIST = (
         make_entry=_make_windsurf,
         sees_new_tools=False,
         commands=("windsurf",),
-        next_step="Press the refresh button of *MCPs* in Windsurf's Cascade panel.",
+        next_step="Press the refresh button of 'MCPs' in Windsurf's Cascade panel.",
     ),
     Client(
         # docs/tools/mcp-server.md of its package; tried with 0.61.
@@ -266,7 +266,7 @@ _LIST = (
         make_entry=_make_plain,
         header_from="nowhere",
         sees_new_tools=False,
-        next_step="Start LM Studio again; *Program* in its sidebar lists the server.",
+        next_step="Start LM Studio again; 'Program' in its sidebar lists the server.",
     ),
     Client(
         # persona_manager.py and mcp_server_models.py of jupyter-ai-persona-manager 0.2.2: it looks

@@ -45,7 +45,7 @@ def test_the_copy_is_trusted_and_an_earlier_one_stays_as_it_is(started, home, mo
     assert copy.read_text() == "{}"
     assert [command[2:] for command in started] == [
         ["jupyterlab", str(copy)],
-        ["jupyterlab", "--no-browser", str(copy)],
+        ["jupyterlab", "--no-browser", "--LabApp.default_url=/lab/tree/demo.ipynb", str(copy)],
     ]
 
     monkeypatch.setattr(demo.os, "geteuid", lambda: 0)

@@ -15,7 +15,10 @@ async def _send_comments_without_end(stream):
         await stream.receive()
         await stream.send(_STREAM)
         while True:
-            await stream.send(b": ping\n\n")
+            try:
+                await stream.send(b": ping\n\n")
+            except anyio.BrokenResourceError:  # given up
+                return
             await anyio.sleep(0.01)
 
 

@@ -10,6 +10,7 @@ import random
 import re
 import sqlite3
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
@@ -273,13 +274,13 @@ def stock() -> Any:
 
 @_result()
 def customers_of_database() -> Any:
-    connection = sqlite3.connect(":memory:")
-    connection.row_factory = sqlite3.Row
-    connection.execute("create table customer (id integer, name text, city text)")
-    cities = ["Bergen", "Turku", None]
-    rows = [(n, f"Customer {n}", cities[n % 3]) for n in range(75)]
-    connection.executemany("insert into customer values (?, ?, ?)", rows)
-    return connection.execute("select * from customer").fetchall()
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.row_factory = sqlite3.Row
+        connection.execute("create table customer (id integer, name text, city text)")
+        cities = ["Bergen", "Turku", None]
+        rows = [(n, f"Customer {n}", cities[n % 3]) for n in range(75)]
+        connection.executemany("insert into customer values (?, ?, ?)", rows)
+        return connection.execute("select * from customer").fetchall()
 
 
 @_result()

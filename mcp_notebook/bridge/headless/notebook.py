@@ -9,6 +9,7 @@ exceptions become a `NotebookError`. `notebook_trust` decides whether a file may
 import asyncio
 import os
 import re
+import shlex
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -44,6 +45,7 @@ from mcp_notebook.bridge.headless.offers import keep_offer
 from mcp_notebook.bridge.headless.script_environment import find_block, install_environment
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
+from mcp_notebook.discovery.own_requirement import find_own_requirement
 from mcp_notebook.discovery.record_ids import make_id
 from mcp_notebook.discovery.records import Record, list_live_records
 from mcp_notebook.errors import KernelDied, NotebookError, OffersNothing
@@ -228,6 +230,8 @@ async def _run_cell(
     try:
         await _execute(runner, cell, index)
     except CellExecutionError as error:
+        if error.evalue == "No module named 'mcp_notebook'":
+            raise NotebookError(f"{where} failed: {_explain_lack(kernel)}") from None
         if error.evalue not in refused:
             failure = _describe_failure(cell, error)
             return f"{where} failed:\n\n{_indent(cell.source)}\n\n{failure}"
@@ -242,6 +246,18 @@ async def _run_cell(
             f"{kernel.describe_death()}"
         ) from None
     return None
+
+
+def _explain_lack(kernel: KernelProcess) -> str:
+    """Return in which environment this package is missing, and the line that installs it there."""
+    spec = kernel.manager.kernel_spec
+    python = spec.argv[0] if spec else "python"
+    line = shlex.join(["uv", "pip", "install", "--python", python, *find_own_requirement()])
+    return (
+        f"its kernel {kernel.manager.kernel_name!r} runs in another environment ({python}), which "
+        f"lacks mcp-notebook. With Python 3.11 or newer, install it there: `{line}`, or the same "
+        "with the pip of that environment."
+    )
 
 
 def _join_streams(cell: NotebookNode) -> str:

@@ -55,10 +55,10 @@ async def _run(path, settings, **options):
         yield running.record, told
 
 
-async def _refused(path, settings):
+async def _refused(path, settings, **options):
     """Return the sentence with which a notebook is refused; nothing may be left of it."""
     with pytest.raises(NotebookError) as caught:
-        async with _run(path, settings):
+        async with _run(path, settings, **options):
             pass
     assert list_live_records(settings.records_folder) == ()
     assert psutil.Process().children() == []
@@ -336,6 +336,30 @@ async def test_an_environment_without_ipykernel_is_told_what_to_install(folder, 
     said = await _refused(_notebook(folder, LOAD, kernel="bare"), settings)
     assert "ended while starting" in said
     assert "pip install ipykernel" in said
+
+
+HIDES = """
+import sys
+class Hide:
+    def find_spec(name, path=None, target=None):
+        if name == "mcp_notebook":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Hide)
+from ipykernel.kernelapp import launch_new_instance
+launch_new_instance()
+"""
+
+
+@pytest.mark.parametrize("options", [{}, {"allow_errors": True}])
+async def test_an_environment_without_the_package_is_named_with_the_line_that_installs_it(
+    folder, home, settings, options
+):
+    _kernelspec(home, "other", [sys.executable, "-c", HIDES, "-f", "{connection_file}"])
+    said = await _refused(_notebook(folder, LOAD, ADD, kernel="other"), settings, **options)
+    assert "its kernel 'other' runs in another environment" in said
+    assert f"`uv pip install --python {sys.executable} " in said
+    assert "Traceback" not in said
+    assert "add `%load_ext" not in said
 
 
 async def test_a_kernel_that_never_answers_is_given_up(folder, home):

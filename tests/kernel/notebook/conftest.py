@@ -22,7 +22,8 @@ def rain(city: Literal["Seattle", "New York"], year: int = 2012) -> str:
 def kernel(shared_kernel):
     """A kernel with the extension and nothing else."""
     shared_kernel.ok("%unload_ext mcp_notebook")
-    shared_kernel.ok("%reset -f")
+    # IPython's %reset takes away what process pools read since Python 3.14, with or without us.
+    shared_kernel.ok("%reset -f\n__spec__ = None")
     shared_kernel.ok("%load_ext mcp_notebook")
     return shared_kernel
 

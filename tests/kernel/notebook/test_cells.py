@@ -159,6 +159,8 @@ def test_a_signature_may_go_over_several_lines_with_options_after_it(shell):
     assert traceback.extract_tb(caught.value.__traceback__)[-1].line == "1 / 0"
 
 
+# IPython runs the program by pexpect, which forks.
+@pytest.mark.filterwarnings("ignore:.*forkpty:DeprecationWarning")
 def test_ipythons_own_syntax_works_and_sees_the_calls_variables(shell, capfd):
     f = tool(shell, "f(word: str)\n%matplotlib?\n!echo {word}\nfiles = !echo $word\nfiles")
     assert f("hello") == ["hello"]

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import enum
+import sys
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -32,8 +33,13 @@ def generate(hint, mode="validation"):
                   "description": "What may be done. Any sum of READ = 1, WRITE = 2."}),
         (Sparse, {"type": "integer", "enum": [0, 1, 4, 5], "title": "Sparse",
                   "description": "Any sum of LOW = 1, HIGH = 4."}),
-        (Mask, {"type": "integer", "title": "Mask",
-                "description": "Any sum of READ = 1, OTHERS = -8."}),
+        pytest.param(
+            Mask, {"type": "integer", "title": "Mask",
+                   "description": "Any sum of READ = 1, OTHERS = -8."},
+            marks=pytest.mark.skipif(
+                sys.version_info >= (3, 15), reason="since 3.15, no member of a flag is negative"
+            ),
+        ),
     ],
 )  # fmt: skip
 def test_an_enumeration_tells_each_value_once_and_flags_tell_their_sums(hint, published):

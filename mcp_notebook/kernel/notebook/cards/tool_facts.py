@@ -30,7 +30,12 @@ READ_ONLY = "read-only"
 DESTRUCTIVE = "destructive"
 ASKS = "asks before each call"
 _PLACES = {"thread": "runs in a thread", "fork": "runs in a copy of the kernel"}
-"""Texts for `ToolOptions.run`; tools on the main thread show none."""
+"""Texts for `ToolOptions.run`, but for the default's."""
+_TURNS = (
+    "runs between cells, one call at a time; `--run thread` lifts that for code that sets no "
+    "globals, seeds, options or warning filters"
+)
+"""Threads share these: side by side, such calls were measured to give wrong results."""
 _TASKS = {True: "each call is a task", "only": "each call is a task, for clients that support them"}
 _HINTS = {
     ("readOnlyHint", True): READ_ONLY,
@@ -75,6 +80,8 @@ class ToolFacts(Struct, frozen=True):
     """Hints on what calls may do: ``read-only``."""
     details: tuple[str, ...]
     """Other options: ``tags: weather``."""
+    turns: str
+    """How calls run by default, and how to change it; in HTML only, as consoles show one line."""
     parameters: tuple[ParameterFacts, ...]
     warnings: tuple[str, ...]
 
@@ -98,6 +105,7 @@ def gather_facts(
         description=tool.info.description,
         badges=_list_badges(tool),
         details=_list_details(tool, hosts),
+        turns=_TURNS if _takes_turns(tool) else "",
         parameters=_list_parameters(tool),
         warnings=(*tool.warnings, *changes),
     )
@@ -151,6 +159,11 @@ def _describe_objects(tool: DeclaredTool) -> Iterator[str]:
         names = zip(list_fixed_parameters(function), held, strict=False)
         if frozen := ", ".join(f"`{name}`" for name, value in names if is_object(value)):
             yield f"holds its own {frozen}, not the notebook's"
+
+
+def _takes_turns(tool: DeclaredTool) -> bool:
+    is_default = tool.info.kind == "tool" and tool.options.run_mode == "main"
+    return is_default and not inspect.iscoroutinefunction(tool.function)
 
 
 def _list_ways(options: ToolOptions) -> Iterator[str]:

@@ -103,7 +103,8 @@ def _render_description(description: str) -> str:
 def _render_details(facts: ToolFacts) -> str:
     items = "".join(map(_render_parameter, facts.parameters))
     parameters = f"<ul style='margin:0'>{items}</ul>" if items else ""
-    below = [render_soft(render_code(_DOT.join(facts.details)))] if facts.details else []
+    details = _DOT.join(filter(None, [*facts.details, facts.turns]))
+    below = [render_soft(render_code(details))] if details else []
     below += [f"&#9888; {render_code(warning)}" for warning in facts.warnings]
     return parameters + "".join(f"<div>{line}</div>" for line in below)
 

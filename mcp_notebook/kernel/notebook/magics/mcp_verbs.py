@@ -127,6 +127,8 @@ def run_verb(notebook: Notebook, line: str, expand: Callable[[str], str]) -> Non
     word, _, arguments = line.strip().partition(" ")
     arguments = arguments.strip()
     word = word or "status"
+    if word not in VERBS and notebook.registry.get(word) is not None:
+        raise UsageError(f"`{word}` is no verb but a tool: write `%mcp call {word}`.")
     verb = _find_verb("help" if word in _HELP else word)
     if arguments in _HELP:
         print_output(_describe_verb(word, verb))

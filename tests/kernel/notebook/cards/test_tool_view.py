@@ -71,10 +71,23 @@ def test_several_tools_are_on_one_card_and_folded_if_they_are_many():
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_card_shows_how_calls_run_unless_that_is_as_usual(options, detail):
+def test_a_card_shows_how_calls_run(options, detail):
     for card, usual in zip(shown(**options), shown(), strict=True):
         assert detail in card
         assert detail not in usual
+
+
+def test_a_card_alone_says_that_calls_take_turns_and_what_threads_would_break():
+    async def snow(): ...
+
+    tool = make_tool(rain)
+    html, text = build([tool]).values()
+    page = BeautifulSoup(html, "html.parser")
+    assert "one call at a time; --run thread lifts that for code that sets no globals" in page.text
+    assert "--run" not in text
+    assert "--run" not in str(tool.info)
+    for other in (make_tool(snow), make_tool(rain, PromptOptions())):  # these take no turns
+        assert "one call at a time" not in str(build([other]))
 
 
 @pytest.mark.parametrize("kind", [0, 1])
