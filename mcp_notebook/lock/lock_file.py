@@ -9,6 +9,7 @@ import datetime as dt
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -118,14 +119,12 @@ def write_lock(notebook: Path, entries: Entries) -> None:
     Raises:
         NotebookError: It cannot be written.
     """
-    try:
-        before = read_lock(notebook)
-    except NotebookError:
-        before = None
-    known = {} if before is None else before.entries
+    known: Entries = {}
+    with suppress(NotebookError):
+        known = before.entries if (before := read_lock(notebook)) else known
     seen = {name: {_ANSWERS: old[_ANSWERS]} for name, old in known.items() if _ANSWERS in old}
     entries = {name: seen.get(name, {}) | entry for name, entry in entries.items()}
-    if write_json(known) == write_json(entries) and before is not None:
+    if known and write_json(known) == write_json(entries):
         return
     path, lock = find_path(notebook), Lock(dt.datetime.now().astimezone().date(), entries)
     content = msgspec.to_builtins(lock)

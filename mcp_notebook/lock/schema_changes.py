@@ -83,21 +83,12 @@ class _Comparison:
 
     def __init__(self, old: Any, new: Any, subject: str) -> None:
         self._old, self._new, self._subject = old, new, subject
-        self._definitions = [
-            write_json([_as_dict(root).get(key) for key in DEFINITIONS]) for root in (old, new)
-        ]
         self._open: set[tuple[str, str]] = set()
         """The pairs that are being compared: a recursive schema leads back to one of them."""
 
-    def _write(self, old: Any, new: Any) -> tuple[str, str]:
-        """Return two values as JSON, with what they may refer to."""
-        pairs = zip(map(write_json, (old, new)), self._definitions, strict=True)
-        one, other = (text + known if '"$ref"' in text else text for text, known in pairs)
-        return one, other
-
     def compare(self, old: Any, new: Any, place: str) -> _Found:
         """Yield the differences between two schemas at a place."""
-        pair = self._write(old, new)
+        pair = _write(old, self._old), _write(new, self._new)
         if pair[0] == pair[1] or pair in self._open:
             return
         self._open.add(pair)
@@ -168,8 +159,7 @@ class _Comparison:
             # `false`, `[]` and `{}` allow everything; `not` alone forbids it.
             before: Any = old.get(key) or None
             after: Any = new.get(key) or None
-            one, other = self._write(before, after)
-            if one == other:
+            if _write(before, self._old) == _write(after, self._new):
                 continue
             direction: Direction = "narrower" if before is None else "both" if after else "wider"
             if key == "multipleOf" and direction == "both":
@@ -186,19 +176,26 @@ class _Comparison:
             name = self._name(where)
             if key in before and key not in after:
                 yield Difference("both", f"{name} was removed")
-            elif key in after and key not in before and key in needs:
-                yield Difference("narrower", f"{name} was added and is required")
             elif key in after and key not in before:
                 how = "with a default" if "default" in _as_dict(after[key]) else "and is optional"
-                yield Difference("added", f"{name} was added {how}")
+                how = "and is required" if key in needs else how
+                yield Difference("narrower" if key in needs else "added", f"{name} was added {how}")
             else:
-                if key in needs - needed:
-                    yield Difference("narrower", f"{name} became required")
-                elif key in needed - needs:
-                    yield Difference("wider", f"{name} became optional")
+                if key in needs ^ needed:
+                    word = "required" if key in needs else "optional"
+                    yield Difference(
+                        "narrower" if key in needs else "wider", f"{name} became {word}"
+                    )
                 elif key not in needs:
                     yield from _compare_defaults(before[key], after[key], name)
                 yield from self.compare(before.get(key), after.get(key), where)
+
+
+def _write(value: Any, root: Any) -> str:
+    """Return a value as JSON, with what it may refer to."""
+    text = write_json(value)
+    known = [root.get(key) for key in DEFINITIONS] if '"$ref"' in text else ""
+    return f"{text}{known}"
 
 
 def _resolve(schema: Any, root: Any, seen: frozenset[str] = frozenset()) -> _Schema:

@@ -21,13 +21,9 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 Entry: TypeAlias = Mapping[str, Any]
 """What the lock says of one tool, prompt, resource or skill; see `lock_file.describe`."""
 _Verdict: TypeAlias = tuple[Level, str]
-_ARGUMENTS: Mapping[str, Level] = {
-    "narrower": "breaking",
-    "both": "breaking",
-    "default": "look",
-    "words": "look",
-}
-_RESULTS: Mapping[str, Level] = {"wider": "breaking", "both": "breaking", "words": "look"}
+_BOTH: Mapping[str, Level] = {"both": "breaking", "default": "look", "words": "look"}
+_ARGUMENTS: Mapping[str, Level] = {**_BOTH, "narrower": "breaking"}
+_RESULTS: Mapping[str, Level] = {**_BOTH, "wider": "breaking"}
 UNKNOWN = "unknown"
 """The type of a value in an answer that is null or empty there."""
 _EFFECTS = ("read-only", "non-destructive", "undeclared in its effect", "destructive")

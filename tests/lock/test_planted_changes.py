@@ -119,6 +119,18 @@ ARGUMENTS = {
         takes(m={"anyOf": [INT | {"maximum": 6}, NULL]}),
         "breaking: `maximum` of `m` is 6 (was 12)",
     ),
+    "another object in a union": (
+        takes(m={"anyOf": [takes(["x"], x=INT)["input_schema"], NULL]}),
+        takes(
+            m={"anyOf": [takes(y=TEXT)["input_schema"], takes(["x"], x=INT)["input_schema"], NULL]}
+        ),
+        "compatible: `m` also allows object",
+    ),
+    "a description within a union": (
+        takes(m={"anyOf": [takes(x=INT)["input_schema"], NULL]}),
+        takes(m={"anyOf": [takes(x=INT | {"description": "Days."})["input_schema"], NULL]}),
+        "look: the description of `m.x` changed",
+    ),
     "a union in another order": (
         takes(m={"anyOf": [INT, NULL]}),
         takes(m={"oneOf": [NULL, INT]}),
