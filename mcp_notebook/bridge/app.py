@@ -23,6 +23,7 @@ from mcp_notebook.bridge.access.caller import OWNER, Caller, Permissions
 from mcp_notebook.bridge.headless.cell_progress import SharedProgress
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links, StartFailure
+from mcp_notebook.bridge.kernels.locked_tools import require_lock
 from mcp_notebook.bridge.server.server import FirstTools, NotebookServer, ServerOptions
 from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
 from mcp_notebook.bridge.telemetry.call_events import CallObserver
@@ -248,10 +249,12 @@ class Bridge:
 
         served = []
         for path in notebooks:
+            if self._settings.locked and path.exists():
+                require_lock(path)
             served.append(ServedNotebook(path, self._settings, self.links, progress, early=early))
             early = None
         # Reserve their names, which must not depend on which of them have run before.
-        self._catalog.set_kernels([(notebook.id, notebook.name, ()) for notebook in served])
+        self._catalog.set_kernels([(notebook.id, notebook.name, (), {}) for notebook in served])
         known = [notebook.expect() for notebook in served if notebook.take_offer()]
         self.links.expect(known, is_first=True)
         return served

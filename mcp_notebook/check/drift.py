@@ -1,85 +1,116 @@
-"""What a notebook offers now beside its lock.
+"""What a notebook offers now beside its lock, and the form of its answers.
 
-Pure, apart from reading and writing the lock.
+Pure, apart from reading the lock. The form of an answer is its kinds of blocks, the columns of a
+table, and the structure of data. Values are left out, and what depends on them as far as it can be
+told: whole numbers are numbers, rows are one item, and keys that are no names (dates, places) are
+one property.
 """
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from mcp_notebook.check.answer_forms import describe_answer
 from mcp_notebook.check.subject import Subject
 from mcp_notebook.errors import NotebookError
-from mcp_notebook.lock import lock_file
-from mcp_notebook.lock.lock_file import Entries, Lock
-from mcp_notebook.lock.tool_changes import Change
+from mcp_notebook.lock.lock_file import Entries, Lock, describe, read_lock
+from mcp_notebook.lock.tool_changes import UNKNOWN, Change
+
+_HEADING = re.compile(r"\w+: [\d,]+ rows? x [\d,]+ columns?; (.+)")
+"""The first line of a table (`kernel.results.tables.table_text`)."""
+_COLUMN = re.compile(r'("(?:[^"\\]|\\.)*"|.+?) ([\w.]+(?:\[.*?\]|\(.*?\))?)(?:, |$)')
+_TYPES = {
+    "number": re.compile(r"u?int|float|double|decimal", re.IGNORECASE),
+    "truth value": re.compile(r"bool", re.IGNORECASE),
+    "text": re.compile(r"object|str|utf8|large_string|categor|enum", re.IGNORECASE),
+    "time": re.compile(r"date|time|duration|period", re.IGNORECASE),
+}
+"""How libraries, and their versions, begin their names of one type: pandas 3 has `str` where
+pandas 2 had `object`, and a gap makes a column of integers one of floats."""
+_WORDS = {bool: "truth value", int: "number", float: "number", str: "text"}
 
 
 @dataclass(frozen=True)
 class Drift:
     """What has changed since a notebook was locked."""
 
-    path: Path
-    """The lock's."""
     entries: Entries
     """What the notebook offers now."""
-    lock: Lock | None = None
-    changes: Sequence[Change] = ()
+    lock: Lock | None
+    changes: Sequence[Change]
 
     @property
     def is_clean(self) -> bool:
         """Whether nothing needs a person's eye."""
         return all(change.level == "compatible" for change in self.changes)
 
-    def write(self) -> None:
-        """Write the lock.
 
-        Raises:
-            NotebookError: It cannot be written.
-        """
-        try:
-            lock_file.write_lock(self.path, self.entries, self.lock)
-        except OSError as error:
-            raise NotebookError(f"{self.path} cannot be written: {error.strerror}.") from None
-
-
-def find_drift(subject: Subject, *, is_replaced: bool = False, is_whole: bool = True) -> Drift:
+def find_drift(subject: Subject, *, is_whole: bool = True) -> Drift:
     """Compare a notebook with its lock, if it has one.
 
     Args:
         subject: The notebook.
-        is_replaced: The lock will be replaced, so one that cannot be read counts as none.
         is_whole: All cells have run, so that what is not there is gone.
-
-    Raises:
-        NotebookError: The lock cannot be read.
     """
-    path = lock_file.find_path(subject.notebook)
-    entries = _describe_all(subject)
-    try:
-        lock = lock_file.read_lock(path)
-    except NotebookError:
-        if not is_replaced:
-            raise
-        lock = None
-    changes = [] if lock is None else lock.compare(entries)
-    if is_whole or lock is None:
-        return Drift(path, entries, lock, changes)
-    both = lock.entries.keys() & entries.keys()
-    changes = [each for each in changes if (each.kind, each.name) in both]
-    return Drift(path, entries, lock if changes else None, changes)
-
-
-def _describe_all(subject: Subject) -> Entries:
-    """Return the lock's entry of each tool, prompt, resource and skill of a notebook."""
     forms: dict[str, dict[str, Any]] = {}
     for answer in subject.answers:
         if answer.era == "modern" and not answer.is_error and answer.result:
             example = json.dumps(answer.arguments, sort_keys=True)
             forms.setdefault(answer.tool, {})[example] = describe_answer(answer.result)
-    return {
-        lock_file.find_key(tool.info): lock_file.describe(tool.info, forms.get(tool.name))
-        for tool in subject.tools
-    }
+    entries = {tool.name: describe(tool.info, forms.get(tool.name)) for tool in subject.tools}
+    try:
+        lock = read_lock(subject.notebook)
+    except NotebookError as error:
+        return Drift(entries, None, [Change("lock", "(lock)", "breaking", str(error))])
+    changes = [] if lock is None else lock.compare(entries)
+    if not is_whole:
+        changes = [each for each in changes if lock and each.name in lock.entries.keys() & entries]
+    return Drift(entries, lock if changes or is_whole else None, changes)
+
+
+def describe_answer(result: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Return the form of a ``CallToolResult``: its blocks, columns and values, and their types."""
+    form: dict[str, dict[str, str]] = {"blocks": {}}
+    data = result.get("structuredContent")
+    for block in result.get("content", ()):
+        form["blocks"][block["type"]] = block.get("mimeType", block["type"])
+        if block["type"] == "text":
+            if heading := _HEADING.match(block["text"]):
+                columns = _COLUMN.findall(heading[1])
+                form["columns"] = {name: _name_type(dtype) for name, dtype in columns}
+            elif data is None:
+                data = _read_data(block["text"])
+    if data is not None:
+        types: dict[str, set[str]] = {}
+        for path, word in _walk(data, ""):
+            types.setdefault(path, set()).add(word)
+        form["values"] = {
+            path: " or ".join(sorted(words - {UNKNOWN} or words)) for path, words in types.items()
+        }
+    return form
+
+
+def _name_type(dtype: str) -> str:
+    return next((name for name, begin in _TYPES.items() if begin.match(dtype)), dtype)
+
+
+def _read_data(text: str) -> Any:
+    """Return the object or list that a text is as JSON; None if it is another text."""
+    try:
+        return json.loads(text) if text[:1] in ("{", "[") else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def _walk(data: Any, path: str) -> Iterator[tuple[str, str]]:
+    """Yield the path and the type of each value: ``.days[].mm``, "number"."""
+    if isinstance(data, dict) and data:
+        has_names = all(key.isidentifier() for key in data)
+        for key, value in data.items():
+            yield from _walk(value, f"{path}.{key if has_names else '*'}")
+    elif isinstance(data, list) and data:
+        for value in data:
+            yield from _walk(value, f"{path}[]")
+    else:
+        yield path, _WORDS.get(type(data), UNKNOWN)

@@ -29,6 +29,7 @@ from mcp_notebook.check.schemas import judge_schemas
 from mcp_notebook.check.subject import CheckedTool, CodeCell, Subject, find_definition
 from mcp_notebook.discovery.records import list_live_records
 from mcp_notebook.errors import NotebookError
+from mcp_notebook.lock.lock_file import find_path, write_lock
 from mcp_notebook.protocol.versions import VERSIONS
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import print_note
@@ -66,10 +67,10 @@ async def examine(settings: Settings, examination: Examination) -> bool:
     """Check a notebook's tools, print the findings, and return whether there are none but notes.
 
     Raises:
-        NotebookError: The notebook cannot be run, or its lock cannot be read or written.
+        NotebookError: The notebook cannot be run, or its lock cannot be written.
     """
     subject = await run_subject(settings, examination)
-    findings, drift = find_all(subject), find_drift(subject, is_replaced=examination.locks)
+    findings, drift = find_all(subject), find_drift(subject)
     if examination.as_json:
         print_json(findings, drift)
     else:
@@ -78,8 +79,8 @@ async def examine(settings: Settings, examination: Examination) -> bool:
         return is_clean(findings) and drift.is_clean
     if subject.failures:
         raise NotebookError("Not locked, because a cell fails: what it declares is not known.")
-    drift.write()
-    print_note(f"Locked in {drift.path}.")
+    write_lock(subject.notebook, drift.entries)
+    print_note(f"Locked in {find_path(subject.notebook)}.")
     return is_clean(findings)
 
 
@@ -92,7 +93,7 @@ async def examine_live(settings: Settings, kernel_id: str, sources: Sequence[str
         sources: The source of the cells that have run, by their execution count.
 
     Raises:
-        NotebookError: The kernel is gone, or the lock cannot be read.
+        NotebookError: The kernel is gone.
         LinkError: It does not answer.
     """
     records = list_live_records(settings.records_folder)

@@ -49,7 +49,9 @@ def print_report(subject: Subject, findings: Sequence[Finding], drift: Drift) ->
     wrong = sum(finding.severity != "note" for finding in findings)
     print_output("No findings." if not wrong else f"{count(wrong, 'finding')}.")
     if drift.lock is not None:
-        print_output(_describe_lock(drift, drift.lock.day))
+        words, end = ("Changed", "; `--lock` accepts it:") if drift.changes else ("Unchanged", ".")
+        print_output(f"{words} since it was locked on {drift.lock.day}{end}")
+    if drift.changes:
         print_table(_CHANGE_TITLES, [(each.name, each.text, each.level) for each in drift.changes])
 
 
@@ -57,16 +59,10 @@ def print_json(findings: Sequence[Finding], drift: Drift) -> None:
     """Print the findings, and what has changed since the lock, as one JSON object."""
     report = {
         "findings": [asdict(finding) for finding in findings],
-        "locked": None if drift.lock is None else drift.lock.locked,
+        "locked": None if drift.lock is None else drift.lock.locked.isoformat(),
         "changes": to_builtins(drift.changes),
     }
     print_data(json.dumps(report, indent=2, ensure_ascii=False))
-
-
-def _describe_lock(drift: Drift, day: str) -> str:
-    if not drift.changes:
-        return f"Nothing has changed since it was locked on {day}."
-    return f"Changed since it was locked on {day}; `--lock` accepts it:"
 
 
 def count_tokens(text: str) -> int:

@@ -6,25 +6,28 @@ not tell (two patterns, say), a difference is taken for a break.
 """
 
 import json
-import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
+from math import floor, inf
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from mcp_notebook.schema_keywords import DEFINITIONS
+from mcp_notebook.schema_keywords import DEFINITIONS, LISTS, NAMED, SINGLE
+from mcp_notebook.text.wording import shorten
 
 Direction: TypeAlias = Literal["narrower", "wider", "both", "added", "default", "words"]
 """Which values a schema allows now: fewer, more, or others. Otherwise the same, but a property was
 `added` that callers may ignore, a `default` changed, or the `words` for a reader did."""
 _LOSES = frozenset({"narrower", "both"})
 _GAINS = frozenset({"wider", "both"})
-_TYPES = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
-_BOUNDS = (
-    *("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems"),
-    *("minProperties", "maxProperties"),
-)
+_TYPES: dict[Any, frozenset[str]] = {
+    None: frozenset({"null", "boolean", "integer", "number", "string", "array", "object"}),
+    "number": frozenset({"integer", "number"}),
+}
+"""The types of values that a schema allows, by its own type."""
+_ENDS = ("min", "max")
+_BOUNDS = [f"{end}{noun}" for noun in ("imum", "Length", "Items", "Properties") for end in _ENDS]
 _RULES = (
     *("pattern", "format", "contentEncoding", "contentMediaType", "contentSchema", "multipleOf"),
     *("uniqueItems", "contains", "minContains", "maxContains", "unevaluatedItems"),
@@ -35,13 +38,10 @@ _RULES = (
 _WORDS = ("title", "description", "deprecated", "x-mcp-header")
 _OUTSIDE = frozenset({*_WORDS, "default", "examples", *DEFINITIONS})
 """Keywords of a union that are not of its alternatives."""
-_TOGETHER = (
-    frozenset({"properties", "patternProperties", "additionalProperties"}),
-    frozenset({"items", "prefixItems"}),
-    frozenset({"contains", "minContains", "maxContains"}),
-    frozenset({"if", "then", "else"}),
-)
-"""Keywords whose meaning depends on one another."""
+_NESTED = SINGLE | LISTS | NAMED | {"minContains", "maxContains"}
+"""Keywords whose meaning may depend on others."""
+_INSIDE = {"items": "[]", "propertyNames": " (names)", "additionalProperties": ".*"}
+"""Keywords with one schema, and what a place in it ends with."""
 _MAX_SHOWN = 80
 _MAX_DEPTH = 8
 """Unions in unions that are compared by their alternatives."""
@@ -53,6 +53,10 @@ class Difference(Struct, frozen=True):
     direction: Direction
     text: str
     """What is different, as a sentence without a full stop: ``"`year` became required"``."""
+
+
+_Schema: TypeAlias = dict[str, Any]
+_Found: TypeAlias = Iterator[Difference]
 
 
 def compare_schemas(old: Any, new: Any, subject: str) -> list[Difference]:
@@ -67,8 +71,8 @@ def compare_schemas(old: Any, new: Any, subject: str) -> list[Difference]:
 
 
 def write_json(value: Any) -> str:
-    """Return a value as JSON, the same text for values that are equal in JSON Schema."""
-    return json.dumps(_unify(value), sort_keys=True, separators=(",", ":"))
+    """Return a value as JSON, the same text for equal values."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
 class _Comparison:
@@ -79,16 +83,13 @@ class _Comparison:
 
     def __init__(self, old: Any, new: Any, subject: str) -> None:
         self._old, self._new, self._subject = old, new, subject
-        definitions = [[each.get(key) for key in DEFINITIONS] for each in (old, new) if each]
-        self._is_defined_alike = len({write_json(each) for each in definitions}) == 1
         self._open: set[tuple[str, str]] = set()
         """The pairs that are being compared: a recursive schema leads back to one of them."""
 
-    def compare(self, old: Any, new: Any, place: str) -> Iterator[Difference]:
+    def compare(self, old: Any, new: Any, place: str) -> _Found:
         """Yield the differences between two schemas at a place."""
-        pair = write_json(old), write_json(new)
-        is_alike = self._is_defined_alike or "$ref" not in pair[0]
-        if pair in self._open or (is_alike and pair[0] == pair[1]):
+        pair = _write(old, self._old), _write(new, self._new)
+        if pair[0] == pair[1] or pair in self._open:
             return
         self._open.add(pair)
         old, new = _resolve(old, self._old), _resolve(new, self._new)
@@ -108,302 +109,218 @@ class _Comparison:
             return f"any other property of {self._name(place[:-2])}"
         return f"`{place}`" if place else self._subject
 
-    def _compare_unions(
-        self, before: Sequence[Any], after: Sequence[Any], place: str
-    ) -> Iterator[Difference]:
+    def _compare_unions(self, before: list[_Schema], after: list[_Schema], place: str) -> _Found:
         """Compare alternatives: each needs one on the other side that allows all of its values."""
-        pairs = {
-            (i, j): [*self.compare(old, new, place)]
-            for i, old in enumerate(before)
-            for j, new in enumerate(after)
-        }
-        lost = {i for i, _ in pairs} - {i for (i, _), each in pairs.items() if _lacks(each, _LOSES)}
-        gained = {j for _, j in pairs} - {
-            j for (_, j), each in pairs.items() if _lacks(each, _GAINS)
-        }
-        related = [
-            (i, j)
-            for i, j in sorted(pairs, key=lambda pair: len(pairs[pair]))
-            if _find_type(before[i]) == _find_type(after[j]) is not None
-        ]
-        for i, j in related:  # what is different in the most similar one says most
-            if i in lost or j in gained:
-                yield from pairs[i, j]
-                lost.discard(i)
-                gained.discard(j)
-            elif i == j:
-                yield from (each for each in pairs[i, j] if each.direction not in _LOSES | _GAINS)
+        table = [[[*self.compare(old, new, place)] for new in after] for old in before]
+        pairs = [(len(each), i, j) for i, row in enumerate(table) for j, each in enumerate(row)]
+        olds, news = dict(enumerate(before)), dict(enumerate(after))
+        for _, i, j in sorted(pairs):  # what is different in the most similar one says most
+            if i in olds and j in news and olds[i].get("type") == news[j].get("type"):
+                del olds[i], news[j]
+                yield from table[i][j]
+        lost = [old for i, old in olds.items() if all(_has(each, _LOSES) for each in table[i])]
+        gained = [new for j, new in news.items() if all(_has(row[j], _GAINS) for row in table)]
         if lost:
-            words = _join(before[i] for i in sorted(lost))
+            words = " and ".join(map(_describe, lost))
             yield Difference("narrower", f"{self._name(place)} no longer allows {words}")
         if gained:
-            words = _join(after[j] for j in sorted(gained))
+            words = " and ".join(map(_describe, gained))
             yield Difference("wider", f"{self._name(place)} also allows {words}")
 
-    def _compare_one(
-        self, old: dict[str, Any], new: dict[str, Any], place: str
-    ) -> Iterator[Difference]:
-        name = self._name(place)
+    def _compare_one(self, old: _Schema, new: _Schema, place: str) -> _Found:
+        name, types = self._name(place), (_list_types(old), _list_types(new))
         if new.get("not") == {}:  # the schema `false`
             yield Difference("narrower", f"{name} is no longer allowed")
-        elif old.get("not") == {}:
+            return
+        if old.get("not") == {}:
             yield Difference("added" if place.endswith("*") else "wider", f"{name} is allowed now")
-        elif types := [*_compare_types(old, new, name)]:
-            yield from types
-            if types[0].direction != "both":  # else nothing else is comparable
-                yield from self._compare_keywords(old, new, place)
-        else:
-            yield from self._compare_keywords(old, new, place)
-
-    def _compare_keywords(
-        self, old: dict[str, Any], new: dict[str, Any], place: str
-    ) -> Iterator[Difference]:
-        name = self._name(place)
+            return
+        if types[0] != types[1] and not ("enum" in old and "enum" in new):
+            is_wider, is_narrower = types[0] < types[1], types[1] < types[0]
+            direction: Direction = "wider" if is_wider else "narrower" if is_narrower else "both"
+            yield Difference(direction, f"{name} is {_describe(new)} (was {_describe(old)})")
+            if direction == "both":  # nothing else is comparable
+                return
         yield from _compare_values(old, new, name)
         yield from _compare_bounds(old, new, name)
-        yield from _compare_rules(old, new, name, is_defined_alike=self._is_defined_alike)
-        others = [each.get("items", True) for each in (old, new)]
+        yield from self._compare_rules(old, new, name)
+        others = old.get("items", True), new.get("items", True)
         heads = zip_longest(old.get("prefixItems", ()), new.get("prefixItems", ()))
         for index, (before, after) in enumerate(heads):
             pair = (others[0] if before is None else before, others[1] if after is None else after)
-            yield from self.compare(pair[0], pair[1], f"{place}[{index}]")
-        yield from self.compare(others[0], others[1], f"{place}[]")
-        names = [each.get("propertyNames", True) for each in (old, new)]
-        yield from self.compare(names[0], names[1], f"{place} (names)".strip())
+            yield from self.compare(*pair, f"{place}[{index}]")
         yield from self._compare_properties(old, new, place)
+        for key, mark in _INSIDE.items():
+            where = f"{place}{mark}".lstrip(" .")
+            yield from self.compare(old.get(key, True), new.get(key, True), where)
 
-    def _compare_properties(
-        self, old: dict[str, Any], new: dict[str, Any], place: str
-    ) -> Iterator[Difference]:
+    def _compare_rules(self, old: _Schema, new: _Schema, name: str) -> _Found:
+        for key in _RULES:
+            # `false`, `[]` and `{}` allow everything; `not` alone forbids it.
+            before: Any = old.get(key) or None
+            after: Any = new.get(key) or None
+            if _write(before, self._old) == _write(after, self._new):
+                continue
+            direction: Direction = "narrower" if before is None else "both" if after else "wider"
+            if key == "multipleOf" and direction == "both":
+                direction = "narrower" if not after % before else direction
+                direction = "wider" if not before % after else direction
+            texts = ("none" if each is None else _show(each) for each in (after, before))
+            yield Difference(direction, "`{}` of {} is {} (was {})".format(key, name, *texts))
+
+    def _compare_properties(self, old: _Schema, new: _Schema, place: str) -> _Found:
         before, after = old.get("properties", {}), new.get("properties", {})
         needed, needs = set(old.get("required", ())), set(new.get("required", ()))
-        for key in (*before, *(key for key in after if key not in before)):
+        for key in dict.fromkeys((*before, *after, *sorted(needed | needs))):
             where = f"{place}.{key}" if place else key
-            name, is_needed = self._name(where), key in needs and key not in needed
-            if key not in after:
+            name = self._name(where)
+            if key in before and key not in after:
                 yield Difference("both", f"{name} was removed")
-            elif key not in before and is_needed:
-                yield Difference("narrower", f"{name} was added and is required")
-            elif key not in before:
+            elif key in after and key not in before:
                 how = "with a default" if "default" in _as_dict(after[key]) else "and is optional"
-                yield Difference("added", f"{name} was added {how}")
+                how = "and is required" if key in needs else how
+                yield Difference("narrower" if key in needs else "added", f"{name} was added {how}")
             else:
-                if is_needed:
-                    yield Difference("narrower", f"{name} became required")
-                elif key in needed and key not in needs:
-                    yield Difference("wider", f"{name} became optional")
+                if key in needs ^ needed:
+                    word = "required" if key in needs else "optional"
+                    yield Difference(
+                        "narrower" if key in needs else "wider", f"{name} became {word}"
+                    )
                 elif key not in needs:
                     yield from _compare_defaults(before[key], after[key], name)
-                yield from self.compare(before[key], after[key], where)
-        for key in sorted((needs ^ needed) - {*before, *after}):
-            direction: Direction = "narrower" if key in needs else "wider"
-            verb = "became required" if key in needs else "became optional"
-            yield Difference(direction, f"`{key}` {verb}")
-        rest = [each.get("additionalProperties", True) for each in (old, new)]
-        yield from self.compare(rest[0], rest[1], f"{place}.*" if place else "*")
+                yield from self.compare(before.get(key), after.get(key), where)
 
 
-def _resolve(schema: Any, root: Any, seen: frozenset[str] = frozenset()) -> dict[str, Any]:
+def _write(value: Any, root: Any) -> str:
+    """Return a value as JSON, with what it may refer to."""
+    text = write_json(value)
+    known = [root.get(key) for key in DEFINITIONS] if '"$ref"' in text else ""
+    return f"{text}{known}"
+
+
+def _resolve(schema: Any, root: Any, seen: frozenset[str] = frozenset()) -> _Schema:
     """Return a schema as an object, with what it refers to."""
     if not isinstance(schema, dict):
-        return {} if schema is True else {"not": {}}
+        return {"not": {}} if schema is False else {}
     reference = schema.get("$ref")
     if not isinstance(reference, str) or reference in seen:
         return schema
     target = root
     for part in reference.removeprefix("#").split("/")[1:]:
         target = _as_dict(target).get(part.replace("~1", "/").replace("~0", "~"))
-    target = _resolve(True if target is None else target, root, seen | {reference})
-    return _merge(target, {key: value for key, value in schema.items() if key != "$ref"})
+    rest = {key: value for key, value in schema.items() if key != "$ref"}
+    return _merge(_resolve(target, root, seen | {reference}), rest)
 
 
-def _merge(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+def _merge(one: _Schema, other: _Schema) -> _Schema:
     """Return a schema that allows what both allow."""
-    meant = one.keys() - _OUTSIDE, other.keys() - _OUTSIDE
-    if any(meant[0] & group and meant[1] & group for group in _TOGETHER) or meant[0] & meant[1]:
-        words = {key: value for key, value in other.items() if key in _OUTSIDE}
-        rest = _drop_words(other)
-        return one | words if one == one | rest else {"allOf": [one, rest], **words}
-    return one | other
+    rest, keys = _drop_words(other), _drop_words(one).keys()
+    is_apart = keys.isdisjoint(rest) and (_NESTED.isdisjoint(keys) or _NESTED.isdisjoint(rest))
+    if is_apart or one == one | rest:
+        return one | other
+    return {"allOf": [one, rest]} | {key: other[key] for key in other if key in _OUTSIDE}
 
 
-def _split(schema: dict[str, Any], root: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
+def _split(schema: _Schema, root: Any, depth: int = 0) -> Iterator[_Schema]:
     """Yield the alternatives of a union, each with what holds for all of them."""
+    rest = _drop_words(schema)
     key = next((key for key in ("anyOf", "oneOf") if isinstance(schema.get(key), list)), None)
     if key is not None and depth < _MAX_DEPTH:
-        rest = {name: item for name, item in _drop_words(schema).items() if name != key}
+        del rest[key]
         for each in schema[key]:
             yield from _split(_merge(_resolve(each, root), rest), root, depth + 1)
-    elif isinstance(types := schema.get("type"), list):
-        yield from ({**_drop_words(schema), "type": each} for each in types)
-    else:  # the words are of the whole
-        yield _drop_words(schema) | {key: schema[key] for key in _WORDS if depth and key in schema}
+        return
+    if depth:  # else the words are of the whole
+        rest |= {key: schema[key] for key in _WORDS if key in schema}
+    if "const" in rest:
+        rest["enum"] = [rest.pop("const")]
+    given = rest.pop("type", None)
+    for each in given if isinstance(given, list) else [given]:
+        one = rest if each is None else {**rest, "type": each}
+        if "enum" in rest:
+            types = _list_types({"type": each})
+            one = {**one, "enum": [item for item in rest["enum"] if _find_type(item) in types]}
+        yield one
 
 
-def _drop_words(schema: dict[str, Any]) -> dict[str, Any]:
+def _drop_words(schema: _Schema) -> _Schema:
     return {key: item for key, item in schema.items() if key not in _OUTSIDE}
 
 
-def _as_dict(value: Any) -> dict[str, Any]:
+def _as_dict(value: Any) -> _Schema:
     return value if isinstance(value, dict) else {}
 
 
-def _lacks(differences: Sequence[Difference], directions: frozenset[str]) -> bool:
-    return all(each.direction not in directions for each in differences)
-
-
-def _find_type(schema: dict[str, Any]) -> str | None:
-    found = schema.get("type")
-    return found if isinstance(found, str) else None
-
-
-def _unify(value: Any) -> Any:
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, dict):
-        return {key: _unify(item) for key, item in value.items()}
-    return [_unify(item) for item in value] if isinstance(value, list | tuple) else value
+def _has(differences: Sequence[Difference], directions: frozenset[str]) -> bool:
+    return any(each.direction in directions for each in differences)
 
 
 # -- single keywords -------------------------------------------------------------------------------
 
 
-def _compare_types(old: dict[str, Any], new: dict[str, Any], name: str) -> Iterator[Difference]:
-    before, after = _list_types(old), _list_types(new)
-    if before != after and (_list_values(old) is None or _list_values(new) is None):
-        direction: Direction = (
-            "wider" if before < after else "narrower" if after < before else "both"
-        )
-        words = f"{name} is {_name_type(new)} (was {_name_type(old)})"
-        yield Difference(direction, words)
-
-
-def _list_types(schema: dict[str, Any]) -> frozenset[str]:
+def _list_types(schema: _Schema) -> frozenset[str]:
     """Return the types of a schema, given or those of its values."""
-    given, values = _find_type(schema), _list_values(schema)
-    if values is not None:
-        return frozenset(map(_find_value_type, values))
-    return (
-        _TYPES if given is None else frozenset({given, "integer"} if given == "number" else {given})
-    )
+    if "enum" in schema:
+        return frozenset(map(_find_type, schema["enum"]))
+    given: Any = schema.get("type")
+    return _TYPES.get(given, frozenset({given}))
 
 
-def _find_value_type(value: Any) -> str:
-    value = _unify(value)
+def _find_type(value: Any) -> str:
     names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
     return "null" if value is None else names.get(type(value), "object")
 
 
-def _name_type(schema: dict[str, Any]) -> str:
-    types = _list_types(schema)
-    given = _find_type(schema) or " or ".join(sorted(types))
-    return "of any type" if types == _TYPES else given
+def _describe(schema: _Schema) -> str:
+    """Return an alternative in words: ``null``, ``"EU", "US"``."""
+    return _show(*schema["enum"]) if "enum" in schema else schema.get("type", "of any type")
 
 
-def _list_values(schema: dict[str, Any]) -> list[Any] | None:
-    """Return the values of a schema that only allows some; None if it allows others."""
-    values = [schema["const"]] if "const" in schema else schema.get("enum")
-    if not isinstance(values, list):
-        return None
-    given = _find_type(schema)
-    types = {"integer", "number"} if given == "number" else {given}
-    return [each for each in values if given is None or _find_value_type(each) in types]
+def _compare_values(old: _Schema, new: _Schema, name: str) -> _Found:
+    had, has = ({write_json(v): v for v in each.get("enum", ())} for each in (old, new))
+    if "enum" not in old and "enum" in new:
+        yield Difference("narrower", f"{name} only allows {_show(*new['enum'])}")
+    elif "enum" in old and "enum" not in new:
+        yield Difference("wider", f"{name} is no longer limited to {_show(*old['enum'])}")
+    else:
+        if lost := [had[key] for key in had if key not in has]:
+            yield Difference("narrower", f"{name} lost {_show(*lost)}")
+        if gained := [has[key] for key in has if key not in had]:
+            yield Difference("wider", f"{name} also allows {_show(*gained)}")
 
 
-def _compare_values(old: dict[str, Any], new: dict[str, Any], name: str) -> Iterator[Difference]:
-    before, after = _list_values(old), _list_values(new)
-    if before is None and after is not None:
-        yield Difference("narrower", f"{name} only allows {_show_all(after)}")
-    elif before is not None and after is None:
-        yield Difference("wider", f"{name} is no longer limited to {_show_all(before)}")
-    elif before is not None and after is not None:
-        had, has = ({write_json(each) for each in values} for values in (before, after))
-        if lost := [each for each in before if write_json(each) not in has]:
-            yield Difference("narrower", f"{name} lost {_show_all(lost)}")
-        if gained := [each for each in after if write_json(each) not in had]:
-            yield Difference("wider", f"{name} also allows {_show_all(gained)}")
-
-
-def _compare_bounds(old: dict[str, Any], new: dict[str, Any], name: str) -> Iterator[Difference]:
+def _compare_bounds(old: _Schema, new: _Schema, name: str) -> _Found:
     for key in _BOUNDS:
-        sign = 1 if key.startswith("min") else -1  # 1: a greater bound is narrower
+        sign = 1 if key.startswith("min") else -1
         before, after = (_find_limit(each, key, sign) for each in (old, new))
         if before != after:
-            # Of two equal bounds, the exclusive one is narrower.
-            is_narrower = (after[0] * sign, after[1]) > (before[0] * sign, before[1])
-            texts = map(_write_limit, (after, before))
-            text = "`{}` of {} is {} (was {})".format(key, name, *texts)
-            yield Difference("narrower" if is_narrower else "wider", text)
+            texts = (
+                f"{_show(limit * sign)}{' (exclusive)' * is_strict}" if abs(limit) < inf else "none"
+                for limit, is_strict in (after, before)
+            )
+            direction: Direction = "narrower" if after > before else "wider"
+            yield Difference(direction, "`{}` of {} is {} (was {})".format(key, name, *texts))
 
 
-def _find_limit(schema: dict[str, Any], key: str, sign: int) -> tuple[float, bool]:
-    """Return a bound, and whether it is exclusive."""
-    least = 0 if sign > 0 and key != "minimum" else None
-    loose, strict = (
-        value if isinstance(value, int | float) else -sign * math.inf
-        for value in (schema.get(key, least), schema.get(f"exclusive{key.capitalize()}"))
-    )
-    if math.isfinite(strict) and _find_type(schema) == "integer" and float(strict).is_integer():
-        loose, strict = max(loose * sign, strict * sign + 1) * sign, -sign * math.inf
-    is_strict = math.isfinite(strict) and strict * sign >= loose * sign
-    return (strict if is_strict else loose), is_strict
+def _find_limit(schema: _Schema, key: str, sign: int) -> tuple[float, bool]:
+    """Return a bound times its sign, so that greater is narrower, and whether it is exclusive."""
+    least = 0 if sign > 0 and key != "minimum" else -inf
+    loose = schema[key] * sign if key in schema else least
+    strict = schema.get(f"exclusive{key.capitalize()}", -inf * sign) * sign
+    if schema.get("type") == "integer" and strict > -inf:
+        return max(loose, floor(strict) + 1), False
+    return max((loose, False), (strict, strict > -inf))
 
 
-def _write_limit(limit: tuple[float, bool]) -> str:
-    if not math.isfinite(limit[0]):
-        return "none"
-    return f"{write_json(limit[0])} (exclusive)" if limit[1] else write_json(limit[0])
+def _compare_defaults(old: Any, new: Any, name: str) -> _Found:
+    texts = [
+        write_json(each["default"]) if "default" in _as_dict(each) else "none"
+        for each in (new, old)
+    ]
+    if texts[0] != texts[1]:
+        words = (shorten(text, _MAX_SHOWN) for text in texts)
+        yield Difference("default", "the default of {} is {} (was {})".format(name, *words))
 
 
-def _compare_rules(
-    old: dict[str, Any], new: dict[str, Any], name: str, *, is_defined_alike: bool
-) -> Iterator[Difference]:
-    for key in _RULES:
-        # `false`, `[]` and `{}` allow everything; `not` alone forbids it.
-        before, after = (each.get(key) or None for each in (old, new))
-        text = write_json(before)
-        if text == write_json(after):
-            if "$ref" in text and not is_defined_alike:
-                yield Difference("both", f"what `{key}` of {name} refers to changed")
-            continue
-        direction: Direction = "narrower" if before is None else "both" if after else "wider"
-        if key == "multipleOf" and direction == "both":
-            is_narrower, is_wider = _is_multiple(after, before), _is_multiple(before, after)
-            direction = "narrower" if is_narrower else "wider" if is_wider else "both"
-        texts = ("none" if each is None else _show(each) for each in (after, before))
-        yield Difference(direction, "`{}` of {} is {} (was {})".format(key, name, *texts))
-
-
-def _is_multiple(one: Any, other: Any) -> bool:
-    try:
-        return float(one / other).is_integer()
-    except (TypeError, ZeroDivisionError, OverflowError):
-        return False
-
-
-def _compare_defaults(old: Any, new: Any, name: str) -> Iterator[Difference]:
-    before, after = _as_dict(old), _as_dict(new)
-    texts = [_show(each["default"]) if "default" in each else "none" for each in (before, after)]
-    if texts[0] != texts[1] and write_json(before.get("default")) != write_json(
-        after.get("default")
-    ):
-        yield Difference("default", f"the default of {name} is {texts[1]} (was {texts[0]})")
-
-
-def _show(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, sort_keys=True)
-    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
-
-
-def _show_all(values: Sequence[Any]) -> str:
-    text = ", ".join(map(_show, values))
-    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
-
-
-def _join(schemas: Iterable[dict[str, Any]]) -> str:
-    """Return alternatives in words: ``null and "EU"``."""
-    words = []
-    for schema in schemas:
-        values = _list_values(schema)
-        words.append(_name_type(schema) if values is None else _show_all(values))
-    return " and ".join(dict.fromkeys(words))
+def _show(*values: Any) -> str:
+    return shorten(", ".join(map(write_json, values)), _MAX_SHOWN)

@@ -9,24 +9,21 @@ Pure. Three levels:
 - *compatible*: callers need not know.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
-from mcp_notebook.lock.schema_changes import Difference, compare_schemas
+from mcp_notebook.lock.schema_changes import compare_schemas
 
 Level: TypeAlias = Literal["breaking", "look", "compatible"]
 LEVELS: tuple[Level, ...] = get_args(Level)
 Entry: TypeAlias = Mapping[str, Any]
 """What the lock says of one tool, prompt, resource or skill; see `lock_file.describe`."""
-_ARGUMENTS: Mapping[str, Level] = {
-    "narrower": "breaking",
-    "both": "breaking",
-    "default": "look",
-    "words": "look",
-}
-_RESULTS: Mapping[str, Level] = {"wider": "breaking", "both": "breaking", "words": "look"}
+_Verdict: TypeAlias = tuple[Level, str]
+_BOTH: Mapping[str, Level] = {"both": "breaking", "default": "look", "words": "look"}
+_ARGUMENTS: Mapping[str, Level] = {**_BOTH, "narrower": "breaking"}
+_RESULTS: Mapping[str, Level] = {**_BOTH, "wider": "breaking"}
 UNKNOWN = "unknown"
 """The type of a value in an answer that is null or empty there."""
 _EFFECTS = ("read-only", "non-destructive", "undeclared in its effect", "destructive")
@@ -44,68 +41,90 @@ class Change(Struct, frozen=True):
     """What changed, as a sentence without a full stop."""
 
 
-def compare_entries(kind: str, name: str, old: Entry | None, new: Entry | None) -> list[Change]:
+def compare_entries(name: str, old: Entry | None, new: Entry | None) -> list[Change]:
     """Return what is different of one tool, prompt, resource or skill.
 
     Args:
-        kind: What it is.
         name: Its name.
         old: Its entry in the lock; None if it has none.
         new: Its entry now; None if it is gone.
     """
-    pairs: Iterator[tuple[Level, str]]
+    kind = str((new or old or {}).get("kind"))
+    found: Iterable[_Verdict]
     if old is None or new is None:
-        pairs = iter([("look", "was added") if old is None else ("breaking", "was removed")])
+        found = [("look", "was added") if old is None else ("breaking", "was removed")]
     else:
-        pairs = _compare(old, new)
-    return [Change(kind, name, level, text) for level, text in dict.fromkeys(pairs)]
+        try:
+            found = dict.fromkeys(_compare(old, new))
+        except (
+            ArithmeticError,
+            AttributeError,
+            LookupError,
+            RecursionError,
+            TypeError,
+            ValueError,
+        ):
+            # A person may have edited it.
+            found = [("breaking", "its entry in the lock is damaged")]
+    return [Change(kind, name, level, text) for level, text in found]
 
 
-def _compare(old: Entry, new: Entry) -> Iterator[tuple[Level, str]]:
+def _compare(old: Entry, new: Entry) -> Iterator[_Verdict]:
     for key in ("title", "description", "text"):
         if old.get(key) != new.get(key):
             yield "look", f"its {key} changed"
-    for key, word in (("uri", "URI"), ("mimeType", "MIME type")):
+    for key, word in (("kind", "kind"), ("uri", "URI"), ("mimeType", "MIME type")):
         if old.get(key) != new.get(key):
             yield "breaking", f"its {word} is {new.get(key)} (was {old.get(key)})"
     yield from _compare_rights(old, new)
     schemas = old.get("inputSchema", {}), new.get("inputSchema", {})
-    yield from _judge(compare_schemas(*schemas, "the arguments"), _ARGUMENTS)
+    for each in compare_schemas(*schemas, "the arguments"):
+        yield _ARGUMENTS.get(each.direction, "compatible"), each.text
     yield from _compare_results(old, new)
 
 
-def _compare_rights(old: Entry, new: Entry) -> Iterator[tuple[Level, str]]:
+def _compare_results(old: Entry, new: Entry) -> Iterator[_Verdict]:
+    if "outputSchema" in old and "outputSchema" in new:
+        for each in compare_schemas(old["outputSchema"], new["outputSchema"], "the result"):
+            yield _RESULTS.get(each.direction, "compatible"), f"in the result, {each.text}"
+    elif "outputSchema" in old:
+        yield "breaking", "its results lost their schema"
+    elif "outputSchema" in new:
+        yield "compatible", "its results have a schema"
+    examples = old.get("answers", {}), new.get("answers", {})
+    for example in examples[0].keys() & examples[1]:
+        yield from _compare_answers(examples[0][example], examples[1][example])
+
+
+def _compare_rights(old: Entry, new: Entry) -> Iterator[_Verdict]:
     """Yield what is different in what calls may do, and in who may call."""
-    before, after = (each.get("annotations", {}) for each in (old, new))
-    effects = _find_effect(before), _find_effect(after)
-    if effects[0] != effects[1]:
-        yield (
-            "breaking" if effects[1] > effects[0] else "compatible",
-            f"it became {_EFFECTS[effects[1]]} (was {_EFFECTS[effects[0]]})",
-        )
-    if before.get("idempotentHint", False) != after.get("idempotentHint", False):
-        is_lost = bool(before.get("idempotentHint"))
-        word = "is no longer" if is_lost else "became"
-        yield "breaking" if is_lost else "compatible", f"it {word} idempotent"
-    is_open = before.get("openWorldHint", True), after.get("openWorldHint", True)
-    if is_open[0] != is_open[1]:
-        word = "may reach" if is_open[1] else "no longer reaches"
-        yield "look" if is_open[1] else "compatible", f"it {word} beyond the notebook"
+    before, after = ({**each, **each.get("annotations", {})} for each in (old, new))
+    was, now = _find_effect(before), _find_effect(after)
+    level: Level
+    if was != now:
+        level = "breaking" if now > was else "compatible"
+        yield level, f"it became {_EFFECTS[now]} (was {_EFFECTS[was]})"
+    was_same, is_same = (each.get("idempotentHint", False) for each in (before, after))
+    if was_same != is_same:
+        level = "compatible" if is_same else "breaking"
+        yield level, f"it {'became' if is_same else 'is no longer'} idempotent"
+    was_open, is_open = (each.get("openWorldHint", True) for each in (before, after))
+    if was_open != is_open:
+        word = "may reach" if is_open else "no longer reaches"
+        yield "look" if is_open else "compatible", f"it {word} beyond the notebook"
     if old.get("confirm", False) != new.get("confirm", False):
-        word = "is asked" if new.get("confirm") else "is no longer asked"
-        yield "look", f"a person {word} before each call"
+        word = "is" if new.get("confirm") else "is no longer"
+        yield "look", f"a person {word} asked before each call"
     needed, needs = (frozenset(each.get("requires", ())) for each in (old, new))
     if needs - needed:
         yield "breaking", f"its clients need {', '.join(sorted(needs - needed))}"
     if needed - needs:
         yield "compatible", f"its clients no longer need {', '.join(sorted(needed - needs))}"
-    if old.get("task") != new.get("task"):
-        is_needed = new.get("task") == "required"
-        text = "can become tasks" if new.get("task") else "are no tasks"
-        yield (
-            "breaking" if is_needed else "compatible",
-            "its calls are always tasks" if is_needed else f"its calls {text}",
+    if old.get("task") != (task := new.get("task")):
+        text = (
+            "are always tasks" if task == "required" else f"{'can' if task else 'cannot'} be tasks"
         )
+        yield "compatible" if task == "optional" else "breaking", f"its calls {text}"
 
 
 def _find_effect(hints: Mapping[str, Any]) -> int:
@@ -116,53 +135,18 @@ def _find_effect(hints: Mapping[str, Any]) -> int:
     return 2 if destructive is None else 3 if destructive else 1
 
 
-def _compare_results(old: Entry, new: Entry) -> Iterator[tuple[Level, str]]:
-    before, after = old.get("outputSchema"), new.get("outputSchema")
-    if before is None or after is None:
-        if before is not None:
-            yield "breaking", "its results lost their schema"
-        if after is not None:
-            yield "compatible", "its results have a schema"
-    else:
-        for level, text in _judge(compare_schemas(before, after, "the result"), _RESULTS):
-            yield level, f"in the result, {text}"
-    examples = old.get("answers", {}), new.get("answers", {})
-    for example in examples[0]:
-        if example in examples[1]:
-            yield from _compare_answers(examples[0][example], examples[1][example])
-
-
-def _compare_answers(old: Entry, new: Entry) -> Iterator[tuple[Level, str]]:
+def _compare_answers(old: Entry, new: Entry) -> Iterator[_Verdict]:
     """Yield what is different in the form of the answer to an example."""
-    lost = [block for block in old["blocks"] if block not in new["blocks"]]
-    gained = [block for block in new["blocks"] if block not in old["blocks"]]
-    if lost:
-        yield "breaking", f"the answer has no {', '.join(lost)} any more"
-    if gained:
-        yield "look", f"the answer also has {', '.join(gained)}"
-    for key, noun, whole in (("columns", "column", "a table"), ("data", "value", "data")):
-        if key in old and key not in new:
-            yield "breaking", f"the answer is no longer {whole}"
-        elif key in old:
-            yield from _compare_types(old[key], new[key], noun)
-
-
-def _compare_types(
-    old: Mapping[str, str], new: Mapping[str, str], noun: str
-) -> Iterator[tuple[Level, str]]:
-    """Yield what is different in named values and their types."""
-    unknown = tuple(name for name, word in new.items() if word == UNKNOWN)
-    for name, word in old.items():
-        if name not in new and not name.startswith(unknown):
-            yield "breaking", f"the answer lost the {noun} `{name}`"
-        elif UNKNOWN not in (word, new.get(name, word)) and new.get(name, word) != word:
-            yield "breaking", f"the {noun} `{name}` is {new[name]} (was {word})"
-    for name in sorted(new.keys() - old.keys() - {*unknown}):
-        yield "compatible", f"the answer has the new {noun} `{name}`"
-
-
-def _judge(
-    differences: list[Difference], levels: Mapping[str, Level]
-) -> Iterator[tuple[Level, str]]:
-    for each in differences:
-        yield levels.get(each.direction, "compatible"), each.text
+    for noun in ("block", "column", "value"):
+        had, has = old.get(f"{noun}s", {}), new.get(f"{noun}s", {})
+        unknown = {name for name, kind in has.items() if kind == UNKNOWN}
+        inside = tuple(f"{name}{mark}" for name in unknown for mark in ".[")
+        for name, kind in had.items():
+            now = has.get(name)
+            if now is None and not name.startswith(inside):
+                yield "breaking", f"the answer lost the {noun} `{name}`"
+            elif UNKNOWN not in (kind, now or UNKNOWN) and kind != now:
+                yield "breaking", f"the {noun} `{name}` is {now} (was {kind})"
+        for name in sorted(has.keys() - had.keys() - unknown):
+            level: Level = "look" if noun == "block" else "compatible"
+            yield level, f"the answer has the new {noun} `{name}`"

@@ -109,8 +109,8 @@ class Settings(Limits):
     read_only: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_READ_ONLY", on=_BOTH))
     """Whether clients see only tools that are declared read-only."""
     locked: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_LOCKED", on=_BOTH))
-    """Whether clients see only what is in the notebook's lock (`mcp-notebook check FILE --lock`),
-    and has not changed since in a way that breaks a caller."""
+    """Whether to keep back tools that have changed since they were locked (`mcp-notebook check FILE
+    --lock`) in a way that breaks a caller, and all tools of a notebook that has no lock."""
     inspect: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_INSPECT", on=_BOTH))
     """Whether clients can list the notebooks' variables and read a summary of each, as resources.
     Names that begin with "_", modules, functions and classes are left out."""

@@ -11,8 +11,6 @@ from mcp_notebook.text.missing_tools import READ_RESOURCE
 
 SCHEME = "notebook"
 """The scheme of all URIs of kernels' resources."""
-VARIABLE_SCHEME = "variable"
-"""The scheme of the URIs of notebooks' variables, which authors cannot use."""
 LIBRARIES = "library"
 """The first part of the URIs of scripts, behind the kernel's id."""
 PAGES = "page"

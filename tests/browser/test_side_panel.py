@@ -59,9 +59,10 @@ def test_calls_are_seen_and_stopped_while_a_cell_runs(server, open_notebook, fin
 
 LOCK = """
 import json, os, pathlib
-tool = {"inputSchema": {"type": "object", "properties": {"town": {"type": "string"}}}}
+schema = {"type": "object", "properties": {"town": {"type": "string"}}}
 path = pathlib.Path(os.environ["JPY_SESSION_NAME"]).with_suffix(".tools.lock")
-path.write_text(json.dumps({"locked": "2026-11-28", "tools": {"rain_in": tool}}));
+entries = {"rain_in": {"kind": "tool", "inputSchema": schema}}
+path.write_text(json.dumps({"locked": "2026-11-28", "entries": entries}));
 """
 
 
@@ -72,7 +73,7 @@ def test_what_changed_since_a_tool_was_locked_is_shown_and_a_click_locks_it_agai
     panel, _ = open_panel(notebook, find_assistant)
     notebook.run(LOCK)
     panel.expect_text(
-        "Changed since it was locked on 28 November 2026: `town` was", section="Tools"
+        "Changed since it was locked on 28 Nov 2026: `town` was", section="Tools"
     )
     panel.button("Show what changed in rain_in").click()
     panel.expect_text("`city` was added and is required: breaking", section="Tools")

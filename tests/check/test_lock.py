@@ -10,7 +10,7 @@ from documents import ROOT
 from live import kernel_env
 from planted_faults import ADD, run_check, write_notebook
 
-from mcp_notebook.check.answer_forms import describe_answer
+from mcp_notebook.check.drift import describe_answer
 from mcp_notebook.lock.tool_changes import compare_entries
 
 SALES = '''
@@ -53,10 +53,10 @@ def change(path, *pairs):
 def test_the_same_notebook_gives_the_same_lock_without_machine_or_values(home, notebook, lock):
     text = lock.read_text(encoding="utf-8")
     content = json.loads(text)
-    assert content["tools"]["list_sales"]["answers"]['{"year": 2015}']["data"] == {
-        "year": "number",
-        "sales[].day": "text",
-        "sales[].sum": "number",
+    assert content["entries"]["list_sales"]["answers"]['{"year": 2015}']["values"] == {
+        ".year": "number",
+        ".sales[].day": "text",
+        ".sales[].sum": "number",
     }
     assert str(home) not in text
     assert "Monday" not in text
@@ -69,7 +69,7 @@ def test_the_same_notebook_gives_the_same_lock_without_machine_or_values(home, n
 
 @pytest.mark.slow
 def test_breaking_changes_and_those_to_look_at_end_with_1(home, notebook):
-    assert "Nothing has changed since it was locked on " in run_check(home, notebook).stdout
+    assert "Unchanged since it was locked on " in run_check(home, notebook).stdout
     change(
         notebook,
         ("a=1", "a=1,b=1"),
@@ -81,11 +81,11 @@ def test_breaking_changes_and_those_to_look_at_end_with_1(home, notebook):
     lines = [line.split("\t") for line in done.stdout.splitlines() if "\t" in line]
     assert ["add", "`b` became required", "breaking"] in lines
     assert ["add", "`c` was added with a default", "compatible"] in lines
-    assert ["list_sales", "the answer has the new value `sales[].euros`", "compatible"] in lines
+    assert ["list_sales", "the answer has the new value `.sales[].euros`", "compatible"] in lines
     report = json.loads(run_check(home, notebook, "--json").stdout)
     assert {(each["name"], each["level"]) for each in report["changes"]} >= {("add", "breaking")}
     assert run_check(home, notebook, "--lock").returncode == 1  # `c` has no description
-    assert "Nothing has changed" in run_check(home, notebook).stdout
+    assert "Unchanged" in run_check(home, notebook).stdout
 
 
 def test_compatible_changes_end_with_0(home, notebook):
@@ -96,14 +96,20 @@ def test_compatible_changes_end_with_0(home, notebook):
 
 
 @pytest.mark.slow
-def test_a_lock_that_cannot_be_read_ends_with_2_until_it_is_written_again(home, notebook, lock):
+def test_a_lock_that_cannot_be_read_ends_with_1_until_it_is_written_again(home, notebook, lock):
     lock.write_text("<<<<<<< HEAD\n", encoding="utf-8")
     done = run_check(home, notebook)
-    assert done.returncode == 2
-    assert "tools.tools.lock cannot be read: JSON is malformed" in done.stderr
-    assert "check NOTEBOOK --lock` writes a new one" in done.stderr
+    assert done.returncode == 1
+    assert "The lock tools.tools.lock cannot be read: JSON is malformed" in done.stdout
+    assert "check tools.ipynb --lock` writes a new one" in done.stdout
+    (problem,) = json.loads(run_check(home, notebook, "--json").stdout)["changes"]
+    assert (problem["kind"], problem["level"]) == ("lock", "breaking")
     assert run_check(home, notebook, "--lock").returncode == 0
-    lock.write_text(lock.read_text().replace('"inputSchema": {', '"inputSchema": 5, "x": {'))
+    assert "Unchanged" in run_check(home, notebook).stdout
+    lock.write_text(lock.read_text().replace('"format": 1', '"format": 2'))
+    assert "its format 2 is of a newer mcp-notebook" in run_check(home, notebook).stdout
+    assert run_check(home, notebook, "--lock").returncode == 0
+    lock.write_text(lock.read_text().replace('"annotations": {', '"annotations": 5, "x": {'))
     assert "its entry in the lock is damaged\tbreaking" in run_check(home, notebook).stdout
 
 
@@ -131,7 +137,7 @@ def test_windows_gives_the_same_lock(home, notebook, lock):
 def test_the_demo_notebook_is_as_it_was_locked(home):
     for name in ("good_tools.ipynb", "good_tools.tools.lock"):
         shutil.copy(ROOT / "notebooks" / name, home)
-    assert "Nothing has changed" in run_check(home, home / "good_tools.ipynb").stdout
+    assert "Unchanged" in run_check(home, home / "good_tools.ipynb").stdout
 
 
 @pytest.mark.parametrize(
@@ -160,9 +166,10 @@ def test_columns_are_compared_by_kinds_that_no_library_changes(before, after, wa
         ('{"days": [{"mm": 1}]}', '{"days": []}', []),
         ('{"2012-01-01": 1}', '{"2013-05-05": 2, "2014-01-01": 3}', []),
         ('{"a": {"b": 1}}', '{"a": {}}', []),
-        ('{"a": 1, "b": 2}', '{"b": 2}', ["breaking: the answer lost the value `a`"]),
-        ('{"a": 1}', "none", ["breaking: the answer is no longer data"]),
-        ('{"a": 1}', '{"a": "1"}', ["breaking: the value `a` is text (was number)"]),
+        ('{"a": 1, "ab": 2}', '{"a": null}', ["breaking: the answer lost the value `.ab`"]),
+        ('{"a": 1, "b": 2}', '{"b": 2}', ["breaking: the answer lost the value `.a`"]),
+        ('{"a": 1}', "none", ["breaking: the answer lost the value `.a`"]),
+        ('{"a": 1}', '{"a": "1"}', ["breaking: the value `.a` is text (was number)"]),
     ],
 )
 def test_data_are_compared_by_structure_and_not_by_values(before, after, wanted):
@@ -175,4 +182,4 @@ def compare(before, after):
         {"answers": {"{}": describe_answer({"content": [{"type": "text", "text": each}]})}}
         for each in (before, after)
     ]
-    return [f"{each.level}: {each.text}" for each in compare_entries("tool", "t", *entries)]
+    return [f"{each.level}: {each.text}" for each in compare_entries("t", *entries)]

@@ -1,10 +1,13 @@
 """Planted changes of tools, each classified as a careful reviewer of an API would."""
 
+import datetime as dt
+
 import pytest
 
-from mcp_notebook.lock.lock_file import Lock, describe, find_key
+from mcp_notebook.lock.lock_file import Lock, describe
 from mcp_notebook.wire.messages import ToolInfo
 
+DAY = dt.date(2026, 11, 28)
 INT, TEXT, NULL = {"type": "integer"}, {"type": "string"}, {"type": "null"}
 
 
@@ -115,6 +118,18 @@ ARGUMENTS = {
         takes(m={"anyOf": [INT | {"maximum": 12}, NULL]}),
         takes(m={"anyOf": [INT | {"maximum": 6}, NULL]}),
         "breaking: `maximum` of `m` is 6 (was 12)",
+    ),
+    "another object in a union": (
+        takes(m={"anyOf": [takes(["x"], x=INT)["input_schema"], NULL]}),
+        takes(
+            m={"anyOf": [takes(y=TEXT)["input_schema"], takes(["x"], x=INT)["input_schema"], NULL]}
+        ),
+        "compatible: `m` also allows object",
+    ),
+    "a description within a union": (
+        takes(m={"anyOf": [takes(x=INT)["input_schema"], NULL]}),
+        takes(m={"anyOf": [takes(x=INT | {"description": "Days."})["input_schema"], NULL]}),
+        "look: the description of `m.x` changed",
     ),
     "a union in another order": (
         takes(m={"anyOf": [INT, NULL]}),
@@ -313,10 +328,8 @@ def compare(old, new):
     infos = [
         ToolInfo(name="tool", **{"input_schema": {"type": "object"}} | each) for each in (old, new)
     ]
-    before, after = ({find_key(info): describe(info)} for info in infos)
-    lines = [
-        f"{change.level}: {change.text}" for change in Lock("2026-11-28", before).compare(after)
-    ]
+    before, after = ({info.name: describe(info)} for info in infos)
+    lines = [f"{change.level}: {change.text}" for change in Lock(DAY, before).compare(after)]
     # Clients that pin a digest see each of them.
     digests = [entry["digest"] for each in (before, after) for entry in each.values()]
     assert bool(lines) <= (digests[0] != digests[1])
@@ -338,9 +351,9 @@ def test_an_alternative_of_a_union_is_compared_with_the_one_that_it_was():
 
 
 def test_what_is_new_is_to_look_at_and_what_is_gone_breaks():
-    tool = {("tool", "add"): {"description": "Add."}}
-    (gone,) = Lock("2026-11-28", tool).compare({})
-    (new,) = Lock("2026-11-28", {}).compare(tool)
+    tool = {"add": {"kind": "tool", "description": "Add."}}
+    (gone,) = Lock(DAY, tool).compare({})
+    (new,) = Lock(DAY, {}).compare(tool)
     assert (gone.level, gone.text, new.level, new.text) == (
         *("breaking", "was removed"),
         *("look", "was added"),

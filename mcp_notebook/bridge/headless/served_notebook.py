@@ -33,7 +33,7 @@ import logging
 import math
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack
 from functools import partial
 from json import dumps
@@ -61,6 +61,7 @@ from mcp_notebook.bridge.headless.offers import drop_offer, find_last_offer, fin
 from mcp_notebook.bridge.headless.restarts import Restarts
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import ExpectedKernel, Links, StartFailure
+from mcp_notebook.bridge.kernels.locked_tools import keep_locked
 from mcp_notebook.discovery.record_ids import make_id
 from mcp_notebook.errors import (
     CodeChanged,
@@ -238,7 +239,10 @@ class ServedNotebook:
 
     def expect(self) -> ExpectedKernel:
         """Return what is listed while there is no kernel."""
-        tools = self._tools
+        offer = messages.Tools(tools=list(self._tools))
+        if self._settings.locked:
+            offer = keep_locked(offer, self.path)
+        tools: Sequence[messages.ToolInfo] = offer.tools
         if self._is_stale and (code := self._code) is not None:
             place = "/".join(self.path.parts[-2:])
             about = [f"{code.title or place}.", "Its code has changed since it last ran."]
@@ -250,7 +254,7 @@ class ServedNotebook:
                 tools = (*tools, *(_quote(tool, place) for tool in new))
             text = " ".join(filter(None, about[: None if self.has_run else -1]))
             tools = (*tools, _make_declaration(self.name, text, code.digest))
-        return ExpectedKernel(self.id, self.name, tools, self.path, self._note_call)
+        return ExpectedKernel(self.id, self.name, tools, self._note_call, offer.missing)
 
     # -- its kernels -------------------------------------------------------------------------------
 

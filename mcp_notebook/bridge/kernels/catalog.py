@@ -183,16 +183,19 @@ class Catalog:
         """
         return self._put(kernel_id, notebook, tools, missing) and self._refresh()
 
-    def set_kernels(self, kernels: Iterable[tuple[str, str, Sequence[messages.ToolInfo]]]) -> bool:
+    def set_kernels(
+        self,
+        kernels: Iterable[tuple[str, str, Sequence[messages.ToolInfo], Mapping[str, DroppedTool]]],
+    ) -> bool:
         """Add or replace many kernels at once.
 
         Args:
-            kernels: The id, the notebook's name and the tools of each.
+            kernels: The id, the notebook's name, the tools and the missing tools of each.
 
         Returns:
             Whether the list that clients see has changed.
         """
-        changed = [self._put(kernel_id, notebook, tools) for kernel_id, notebook, tools in kernels]
+        changed = [self._put(*kernel) for kernel in kernels]
         return any(changed) and self._refresh()
 
     def _put(
@@ -200,7 +203,7 @@ class Catalog:
         kernel_id: str,
         notebook: str,
         tools: Sequence[messages.ToolInfo],
-        missing: Mapping[str, DroppedTool] = MappingProxyType({}),
+        missing: Mapping[str, DroppedTool],
     ) -> bool:
         """Add or replace a kernel, and return whether the views must be refreshed."""
         previous = self._kernels.get(kernel_id)

@@ -4,9 +4,9 @@ Runs on the event loop of that process. Keeps the `Catalog` up to date, and repo
 """
 
 import logging
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
@@ -16,13 +16,13 @@ from msgspec import structs
 
 from mcp_notebook.bridge.kernels.catalog import Catalog, CatalogEntry
 from mcp_notebook.bridge.kernels.link import Link
-from mcp_notebook.bridge.kernels.locked_tools import keep_locked, list_locked
+from mcp_notebook.bridge.kernels.locked_tools import keep_locked
 from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, Listener
 from mcp_notebook.content import Resource, Result
 from mcp_notebook.discovery.records import Record, is_alive
 from mcp_notebook.errors import KernelGone, LinkError, NotStarted, UnknownResource, VersionMismatch
 from mcp_notebook.settings.settings import ErrorDetail
-from mcp_notebook.text.missing_tools import MissingTool
+from mcp_notebook.text.missing_tools import DroppedTool, MissingTool
 from mcp_notebook.wire import messages, resource_uris
 
 logger = logging.getLogger(__name__)
@@ -67,11 +67,11 @@ class ExpectedKernel:
     """The name of its notebook."""
     tools: Sequence[messages.ToolInfo]
     """What it offered when it last ran."""
-    path: Path
-    """The notebook's file."""
     start: Callable[[str | None, str], None] | None = None
     """Starts it when a call needs it; None: it is starting already. It is given the digest of the
     code that the call may run, or None for any, and the caller, unless it is the user."""
+    missing: Mapping[str, DroppedTool] = field(default_factory=dict)
+    """Those that its lock keeps from clients, by name."""
 
 
 class Arrival:
@@ -124,7 +124,7 @@ class Links:
     Args:
         catalog: Receives the kernels' tools.
         inspects: Whether the kernels' variables are offered.
-        is_locked: Whether only tools are offered that are as their notebook's lock says.
+        is_locked: Whether tools are compared with their notebook's lock.
         retry_after: Seconds before a live kernel that did not answer is tried again.
     """
 
@@ -215,14 +215,7 @@ class Links:
         for kernel in kernels:
             if kernel.id not in self._expected:
                 self._expected[kernel.id] = Arrival(kernel.start)
-        named = [
-            (
-                kernel.id,
-                kernel.notebook,
-                list_locked(kernel.tools, kernel.path) if self._is_locked else kernel.tools,
-            )
-            for kernel in kernels
-        ]
+        named = [(each.id, each.notebook, each.tools, each.missing) for each in kernels]
         if self._catalog.set_kernels(named) and not is_first:
             self.on_change()
 
@@ -535,7 +528,7 @@ class Links:
         is_replaced = self._links.get(record.id) is link is not self._serving.get(link.entry_id)
         if not is_replaced:
             if self._is_locked:
-                message = keep_locked(message, record.notebook)
+                message = keep_locked(message, Path(record.notebook or "NOTEBOOK"))
             self._set_tools(link.entry_id, record.name, message)
 
     def _set_tools(

@@ -24,9 +24,9 @@ from mcp_notebook.kernel.safe.text import replace_surrogates
 from mcp_notebook.kernel.safe.to_json import format_json
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, make_own_resource
 from mcp_notebook.kernel.tools.options import ResourceOptions
+from mcp_notebook.kernel.tools.resource_templates import VARIABLE_SCHEME
 from mcp_notebook.text.wording import suggest
 from mcp_notebook.wire import messages
-from mcp_notebook.wire.resource_uris import VARIABLE_SCHEME
 
 NAME = "inspect/variable"
 """The template's name, for permissions; authors cannot use it, because of its slash."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from enum import Enum, Flag
 from functools import reduce
 from operator import or_
+from pathlib import PurePath
 from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema
@@ -95,7 +96,8 @@ class SchemaGenerator(GenerateJsonSchema):
         if issubclass(schema["cls"], Flag):
             return _describe_flags(plain, schema["members"])
         if has_names_only(schema["cls"]):
-            return {**plain, "type": "string", "enum": [item.name for item in schema["members"]]}
+            names = [item.name for item in schema["members"]]
+            return {**plain, "type": "string", "enum": _drop_repeated(names)}
         return {**plain, "enum": _drop_repeated(plain["enum"])}
 
     def literal_schema(self, schema: core_schema.LiteralSchema) -> dict[str, Any]:
@@ -119,9 +121,14 @@ def _note_refusal(schema: Any, plain: dict[str, Any]) -> dict[str, Any]:
 
 
 def _encode_default(value: Any, *, is_input: bool) -> Any:
-    """Return a default as a client sends it: bytes as base64 in the standard alphabet, names."""
+    """Return a default as a client sends it: bytes as base64 in the standard alphabet, names.
+
+    Paths have `/` on Windows, too: the schema is the same on each machine.
+    """
     if isinstance(value, Enum) and not isinstance(value, Flag):
         return read_member(value)
+    if isinstance(value, PurePath):
+        return value.as_posix()
     if is_input and type(value) in (bytes, bytearray):
         return base64.b64encode(value).decode()
     if type(value) in (set, frozenset):

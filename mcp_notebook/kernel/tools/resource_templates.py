@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from mcp_notebook.errors import DefinitionError
-from mcp_notebook.wire.resource_uris import VARIABLE_SCHEME
 
 MAX_URI = 500
 """Maximum characters of an author's URI."""
 MAX_NAME = 64
 """Maximum characters of a name."""
+VARIABLE_SCHEME = "variable"
+"""The scheme of the notebook's variables."""
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _RESERVED = {
     "notebook": "the results of this notebook's tools",

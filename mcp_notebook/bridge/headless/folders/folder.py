@@ -186,7 +186,9 @@ class NotebookFolders:
             NotebookError: A folder cannot be read.
         """
         served = frozenset(self._notebooks)
-        find = partial(find_notebooks, max_notebooks=self._max_notebooks)
+        find = partial(
+            find_notebooks, max_notebooks=self._max_notebooks, locked=self._settings.locked
+        )
         found = await anyio.to_thread.run_sync(find, self._folders, served)
         for path in self._besides & found.files.keys():
             del found.files[path]

@@ -243,10 +243,9 @@ class SidePanel:
                 return self._proposing.act(request)
 
     def _list_changes(self, tool: DeclaredTool) -> list[str]:
-        changes = self._source.lock.describe(tool)
-        if changes:
-            changes[0] += describe_calls(self.log.list_calls(), tool)
-        return list(map(_make_line, changes))
+        lines = self._source.lock.describe(tool)
+        calls = describe_calls(self.log.list_calls(), tool) if lines else ""
+        return [_make_line(f"{line}{calls}") for line in lines[:1]] + [*map(_make_line, lines[1:])]
 
     def open(self) -> bool:
         """Open the panel in the pages of the notebook; return whether there is one."""
