@@ -72,9 +72,7 @@ def test_what_changed_since_a_tool_was_locked_is_shown_and_a_click_locks_it_agai
     notebook = open_notebook("quickstart.ipynb")
     panel, _ = open_panel(notebook, find_assistant)
     notebook.run(LOCK)
-    panel.expect_text(
-        "Changed since it was locked on 28 Nov 2026: `town` was", section="Tools"
-    )
+    panel.expect_text("Changed since it was locked on 28 Nov 2026: `town` was", section="Tools")
     panel.button("Show what changed in rain_in").click()
     panel.expect_text("`city` was added and is required: breaking", section="Tools")
     for theme in THEMES:
