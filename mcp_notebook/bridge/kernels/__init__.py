@@ -9,6 +9,7 @@ Face:
 - `running_call`: `RunningCall`, one call; `Listener`, which receives its progress and log messages.
 - `stop_requests`: `list_calls` and `stop_call`, which work without a link.
 - `served_uris`: the URIs under which clients find resources.
+- `locked_tools`: with `--locked`, what of a notebook's tools clients get.
 - `catalog`: `Catalog` and `CatalogEntry`, the tools and the names that clients see.
 
 Threads: everything runs on the bridge's event loop.
