@@ -114,6 +114,7 @@ TOOLS = {
         "plot_rain, rainy_year, odd_days, explain_column, one_day, data_orders, frame, "
         "weekly-report/SKILL.md, compare-regions/SKILL.md"
     ),
+    "guides/proposals.md": "plot_rain",
     "guides/results.md": "plot_rain, report, extremes, wettest_day, summer",
     "guides/watching-calls.md": "plot_rain",
     "questions.md": "plot_rain",
