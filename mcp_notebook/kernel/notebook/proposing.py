@@ -26,12 +26,13 @@ from mcp_notebook.kernel.notebook.loaded_extension import comes_from_jupyter
 from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
 from mcp_notebook.kernel.notebook.proposals import Draft, Ending, Kind, Proposal, Proposals
 from mcp_notebook.kernel.notebook.proposed_tools import list_tool_problems
+from mcp_notebook.kernel.safe.text import replace_surrogates
 from mcp_notebook.kernel.tools.context import describe_program
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, make_own_resource, make_tool
 from mcp_notebook.kernel.tools.options import ResourceOptions, ToolOptions
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.text.terminal import print_data, print_output
-from mcp_notebook.text.wording import make_printable, strip_escapes, suggest
+from mcp_notebook.text.wording import make_printable, suggest
 from mcp_notebook.wire import messages
 
 NAME = "propose_cell"
@@ -204,7 +205,7 @@ class Proposing:
         self._told = max((each.number for each in self.queue.undecided), default=self._told)
         parts = [
             f"{each.number}. {make_printable(each.client)} proposes {_describe_place(each.draft)}: "
-            f"{each.draft.reason}\n"
+            f"{' '.join(each.draft.reason.split())}\n"
             + "".join(f"   Note: {warning}\n" for warning in each.draft.warnings)
             + "".join(f"   | {make_printable(line)}\n" for line in each.draft.source.split("\n"))
             + f"   `%mcp propose accept {each.number}` puts it into the next cell; "
@@ -360,6 +361,9 @@ class Proposing:
                 f"At most {MAX_SOURCE:,} characters of source and {MAX_REASON:,} of the reason are "
                 "proposed: a person has to read them."
             )
+        if kind == "markdown" and replaces is not None:
+            raise ToolError("The cell of a tool is code: replace it with code.")
+        source = replace_surrogates(source)
         tree = None
         if kind != "markdown":
             try:
@@ -380,11 +384,15 @@ class Proposing:
             place = {"after": self._find_cell(after)}
         return Draft(
             source=source,
-            reason=strip_escapes(make_printable(reason)),
+            reason=make_printable(replace_surrogates(reason)),
             kind=kind,
-            warnings=tuple(describe_hidden(source, tree)),
+            warnings=tuple(describe_hidden(source, tree, self._find_automagic)),
             **place,
         )
+
+    def _find_automagic(self, word: str) -> object:
+        shell = self._parts.shell
+        return shell.automagic and shell.find_magic(word)
 
     def _find_replaced(self, name: str) -> dict[str, Any]:
         tool = self._find_tool(name)
