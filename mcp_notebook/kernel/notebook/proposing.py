@@ -39,8 +39,10 @@ NAME = "propose_cell"
 """The tool's name. An author's own tool of this name is served in its place."""
 CELLS = "propose/cells"
 """The name of the resource with the cells, for permissions; authors cannot use it."""
-MAX_SOURCE = 100_000
+MAX_SOURCE = 20_000
 """Characters of a proposed cell."""
+MAX_LINES = 1_000
+"""Its lines and unseen characters, each of which a page shows by an element of its own."""
 MAX_REASON = 2_000
 """Characters of its reason."""
 LOOK = 0.5
@@ -356,10 +358,11 @@ class Proposing:
         """
         if not source.strip() or not reason.strip():
             raise ToolError("The source and the reason must not be empty.")
-        if len(source) > MAX_SOURCE or len(reason) > MAX_REASON:
+        unseen = sum(not each.isprintable() for each in source if each != "\t")  # with "\n"
+        if len(source) > MAX_SOURCE or unseen >= MAX_LINES or len(reason) > MAX_REASON:
             raise ToolError(
-                f"At most {MAX_SOURCE:,} characters of source and {MAX_REASON:,} of the reason are "
-                "proposed: a person has to read them."
+                f"A person has to read it: at most {MAX_SOURCE:,} characters are proposed, "
+                f"{MAX_LINES:,} of them line breaks or unseen, with a reason of {MAX_REASON:,}."
             )
         if kind == "markdown" and replaces is not None:
             raise ToolError("The cell of a tool is code: replace it with code.")
