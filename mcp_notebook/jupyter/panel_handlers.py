@@ -9,13 +9,13 @@ import json
 from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias, cast
+from typing import Annotated, Any, ClassVar, TypeAlias, Union, cast
 
+import msgspec
 from jupyter_core.utils import ensure_async
 from jupyter_server.base.handlers import JupyterHandler
 from jupyter_server.base.websocket import WebSocketMixin
-from msgspec import structs
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from msgspec import Struct, structs
 from tornado.ioloop import PeriodicCallback
 from tornado.web import HTTPError
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
@@ -49,10 +49,12 @@ _NO_DETAILS = "The notebook no longer has this call."
 _NO_PICTURE = "The notebook no longer has this picture, or it is too large for the side panel."
 
 
-class _Action(BaseModel):
+_Number = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class _Action(Struct, frozen=True, kw_only=True, tag_field="action", forbid_unknown_fields=True):
     """An action of the user in a panel, which becomes a request to the kernel."""
 
-    model_config = ConfigDict(extra="forbid")
     request: ClassVar[Callable[..., PanelRequest]]
     """Makes the request from its id and the action's own fields."""
 
@@ -63,86 +65,57 @@ class _Action(BaseModel):
 
     def write(self, number: int) -> PanelRequest:
         """Return the request, with this id."""
-        own = self.model_dump(exclude={"action", "kernel", "record"})
+        own = structs.asdict(self)
+        del own["kernel"], own["record"]
         return type(self).request(id=number, **own)
 
 
-class _Stop(_Action):
-    request = partial(messages.StopCall, reason=STOPPED, by=STOPPED_BY)
-    action: Literal["stop"]
-    number: int = Field(ge=1, alias="call")
+def _define(
+    action: str,
+    message: type[messages.Message],
+    number: str = "",
+    **fixed: str,
+) -> type[_Action]:
+    """Return an action, with the fields of the message that it becomes.
+
+    Args:
+        action: Its name.
+        message: The message.
+        number: What the page calls the message's `number`.
+        fixed: The fields that a page does not set.
+    """
+    fields: list[Any] = [
+        (each.name, _Number if each.name == "number" else each.type)
+        + (() if each.required else (each.default,))
+        for each in structs.fields(message)
+        if each.name not in {"id", *fixed}
+    ]
+    made = msgspec.defstruct(
+        action,
+        fields,
+        bases=(_Action,),
+        namespace={"request": partial(message, **fixed)},
+        tag=action,
+        rename={"number": number},
+        frozen=True,
+        kw_only=True,
+    )
+    return cast("type[_Action]", made)
 
 
-class _Answer(_Action):
-    request = messages.AnswerConsent
-    action: Literal["answer"]
-    number: int = Field(alias="question")
-    decision: messages.ConsentDecision
-
-
-class _Remove(_Action):
-    request = messages.RemoveTool
-    action: Literal["remove"]
-    tool: str
-
-
-class _Lock(_Action):
-    request = messages.LockTool
-    action: Literal["lock"]
-    tool: str
-
-
-class _Switch(_Action):
-    request = messages.SwitchTool
-    action: Literal["switch"]
-    tool: str
-    on: bool
-
-
-class _Propose(_Action):
-    request = messages.SwitchProposals
-    action: Literal["propose"]
-    on: bool
-
-
-class _Take(_Action):
-    request = messages.TakeProposal
-    action: Literal["take"]
-    number: int = Field(alias="proposal")
-    digest: str
-    run: bool
-    source: str | None = None
-
-
-class _Settle(_Action):
-    request = messages.SettleProposal
-    action: Literal["settle"]
-    number: int = Field(alias="proposal")
-    outcome: Literal["inserted", "ran", "stale", "failed"]
-    cell: str = ""
-    message: str = ""
-    outputs: list[dict[str, Any]] | None = None
-
-
-class _Reject(_Action):
-    request = messages.RejectProposal
-    action: Literal["reject"]
-    number: int = Field(alias="proposal")
-    word: str = ""
-
-
-class _Undo(_Action):
-    request = messages.UndoProposal
-    action: Literal["undo"]
-    number: int = Field(alias="proposal")
-
-
-_AnyAction: TypeAlias = (
-    _Stop | _Answer | _Remove | _Lock | _Switch | _Propose | _Take | _Settle | _Reject | _Undo
+_ACTIONS = (
+    _define("stop", messages.StopCall, "call", reason=STOPPED, by=STOPPED_BY),
+    _define("answer", messages.AnswerConsent, "question"),
+    _define("remove", messages.RemoveTool),
+    _define("lock", messages.LockTool),
+    _define("switch", messages.SwitchTool),
+    _define("propose", messages.SwitchProposals),
+    _define("take", messages.TakeProposal, "proposal"),
+    _define("settle", messages.SettleProposal, "proposal"),
+    _define("reject", messages.RejectProposal, "proposal"),
+    _define("undo", messages.UndoProposal, "proposal"),
 )
-_ANY_ACTION: TypeAdapter[_AnyAction] = TypeAdapter(
-    Annotated[_AnyAction, Field(discriminator="action")]
-)
+_ANY_ACTION: msgspec.json.Decoder[_Action] = msgspec.json.Decoder(Union[_ACTIONS])  # noqa: UP007
 _Outcome: TypeAlias = messages.PanelAnswer | messages.CallStopped
 
 
@@ -165,9 +138,10 @@ class ActionHandler(AuthorizedHandler):
         The status is 400 if the body is not an action, 409 if the action failed.
         """
         try:
-            action = _ANY_ACTION.validate_json(self.request.body)
-        except ValidationError as error:
-            return _refuse(self, HTTPStatus.BAD_REQUEST, _describe(error))
+            action = _ANY_ACTION.decode(self.request.body)
+        except msgspec.DecodeError as error:
+            text = f"This is not an action of the side panel: {error}."
+            return _refuse(self, HTTPStatus.BAD_REQUEST, text)
         links = _find_links(self)
         try:
             async with links.opened():
@@ -339,9 +313,3 @@ def _read(answer: _Outcome) -> tuple[str, bool]:
         return f"{answer.tool} had ended before: {answer.state}.", False
     rest = " Its code has not reacted yet." if answer.is_stopping else ""
     return f"Stopped {answer.tool}.{rest}", False
-
-
-def _describe(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_input=False)[0]
-    place = ".".join(map(str, first["loc"]))
-    return f"This is not an action of the side panel: {place}: {first['msg']}."

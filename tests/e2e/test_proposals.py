@@ -13,6 +13,7 @@ from jupyter_client.blocking import BlockingKernelClient
 from live import LiveKernel, soon
 from nbformat.v4 import new_code_cell, new_notebook
 from notebook_page import Page
+from oauth_issuer import serve_issuer
 from typer.testing import CliRunner
 
 from mcp_notebook.cli import main
@@ -130,6 +131,48 @@ async def test_no_pattern_lets_a_restricted_client_propose(page, sales):
                     assert "Unknown tool: 'propose_cell'" in text_of(refused)
     assert seen == {name: name in ("any", "named") for name in ALLOWED}
     page.wait(lambda state: not state["proposals"])
+
+
+SCOPES = """issuer = "{issuer}"
+[scopes.all]
+[scopes.calls]
+tools = ["*"]
+[scopes.propose]
+tools = ["propose_cell"]
+[scopes.reader]
+tools = ["propose_cell"]
+read_only = true
+"""
+
+
+async def test_an_oauth_user_proposes_with_a_scope_that_names_it(page, sales):
+    home = sales.home
+    sales.ok(TOOL)
+    with serve_issuer() as issuer:
+        path = home / "oauth.toml"
+        path.write_text(SCOPES.format(issuer=issuer.url))
+        with http_bridge(home, "--oauth-file", str(path)) as served:
+            for scope, may in {
+                "all": {"area"},
+                "calls": {"area"},
+                "reader": set(),
+                "propose": {"propose_cell"},
+                "all propose": {"area", "propose_cell"},
+            }.items():
+                token = issuer.make_token(aud=served.url, scope=scope)
+                async with over_http(served.url, "auto", token=token) as client:
+                    tools = await names(client)
+                    assert tools & {"area", "propose_cell"} == may, scope
+                    uris = {str(each.uri) for each in (await client.list_resources()).resources}
+                    assert ("notebook://sales/cells" in uris) is ("propose_cell" in may)
+                    if "propose_cell" not in may:
+                        refused = await client.call_tool("propose_cell", CELL)
+                        assert "Unknown tool: 'propose_cell'" in text_of(refused)
+                        continue
+                    result = await propose(client, lambda: page.reject(page.find(), "no"))
+                    assert text_of(result).endswith("She said: no")
+    user = read_ends(home / ".mcp-notebook" / "audit.jsonl")[-1]["caller"]
+    assert user == f"oauth:{issuer.url}#u-1"
 
 
 @pytest.mark.parametrize(

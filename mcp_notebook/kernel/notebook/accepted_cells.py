@@ -27,9 +27,9 @@ class _Accepted(Struct, eq=False):
     """The tool that its cell replaces, as it was."""
     has_run: bool = False
     before: frozenset[str] | None = None
-    """The variables before its first run; None unless it runs now."""
+    """The variables before its run that it does not own; None unless it runs now."""
     names: dict[str, Any] = msgspec.field(default_factory=dict)
-    """What this run has defined and nothing has redefined since, by name."""
+    """What only its runs have defined, by name."""
     tools: tuple[str, ...] = ()
     """The tools that it declares."""
 
@@ -56,10 +56,10 @@ class AcceptedCells:
             self._cells.popitem(last=False)
 
     def before_run(self, cell: str) -> None:
-        """Note the variables, if this cell is about to run for the first time."""
+        """Note the variables, if this cell is about to run."""
         for each in tuple(self._cells.values()):
-            if each.proposal.cell == cell and not each.has_run:
-                each.has_run, each.before = True, frozenset(self._namespace)
+            if each.proposal.cell == cell:
+                each.has_run, each.before = True, frozenset(self._namespace) - each.names.keys()
 
     def after_run(self) -> None:
         """Note what the cell that has just run, if it is one of these, has defined.

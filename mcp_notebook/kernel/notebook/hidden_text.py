@@ -9,7 +9,7 @@ import io
 import re
 import tokenize
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
 from IPython.core.inputtransformer2 import TransformerManager
@@ -19,13 +19,25 @@ LONG_LINE = 500
 EMPTY_LINES = 20
 """Empty lines below which code may be out of view."""
 GAP = 40
-"""Spaces within a line, likewise."""
+"""Columns of spaces within a line, likewise."""
 _SHOWN = 3
-"""Lines or words that a sentence names."""
+"""Lines that a sentence names; names and magics that have one of their own."""
+_NESTED = 8
+"""Cell magics below each other that are looked into."""
 _DIRECTION = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _SPACES = re.compile("[^\\S \t\n\r\x0b\x0c\x1c-\x1f\x85\u2028\u2029]")
 _RETURN = re.compile("\r")
-_GAP = re.compile(rf"\S[ \t]{{{GAP},}}(?=\S)")
+_LINE_ENDS = re.compile("[\x0b\x1c-\x1e\x85\u2028\u2029]")
+_RIGHT_TO_LEFT = re.compile(
+    "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]"
+)
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0e\uffa0\U000e0100-\U000e01ef]"
+    "|(?<![^\\w\\s\ufe0f])\ufe0f"
+)
+"""Letters and marks that are not seen. Behind a symbol, U+FE0F is usual: it makes it an emoji."""
+_GAP = re.compile(rf"\S {{{GAP},}}(?=\S)")
+_TAG = re.compile(r"<[a-z!/][\w-]*[\s/>]", re.IGNORECASE)
 _RUNNERS = {
     "run_cell_magic": "the cell magic `%%{}`, which decides what becomes of the lines below it",
     "run_line_magic": "the magic `%{}`",
@@ -41,6 +53,11 @@ def parse_source(source: str) -> ast.Module:
     Raises:
         SyntaxError: It is not a cell's code.
     """
+    if odd := _LINE_ENDS.search(source):
+        raise SyntaxError(
+            f"IPython would end a line at U+{ord(odd[0]):04X}, and Python would not: in a text, "
+            "write its escape"
+        )
     # Not the shell's own, which may have the author's transformations, that run code.
     try:
         flags = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
@@ -52,19 +69,23 @@ def parse_source(source: str) -> ast.Module:
     return tree
 
 
-def describe_hidden(source: str, tree: ast.Module | None) -> Iterator[str]:
+def describe_hidden(
+    source: str, tree: ast.Module | None, find_magic: Callable[[str], object] = lambda _: None
+) -> Iterator[str]:
     """Yield a sentence on each thing in a source that a person may miss.
 
     Args:
         source: The source.
         tree: Its code; None if it is Markdown.
+        find_magic: Returns the magic that runs in place of a name, at the start of a cell's only
+            line.
     """
     lines = source.split("\n")
-    yield from _describe_characters(lines)
+    yield from _describe_characters(lines, is_code=tree is not None)
     for number, line in enumerate(lines, 1):
         if len(line) > LONG_LINE:
             yield f"Line {number} has {len(line):,} characters: read it to its end."
-        elif _GAP.search(line):
+        elif _GAP.search(line.expandtabs()):
             yield f"Line {number} goes on behind many spaces."
     empty = 0
     for number, line in enumerate(lines, 1):
@@ -75,19 +96,42 @@ def describe_hidden(source: str, tree: ast.Module | None) -> Iterator[str]:
             yield f"Line {number} stands below {empty} empty lines."
         empty = 0
     if tree is not None:
-        yield from _describe_names(source)
-        yield from _describe_magics(tree)
+        yield from _list_first(_describe_names(source), "such names")
+        yield from _list_first(_describe_magics(source, tree, find_magic), "magics or commands")
+    elif "![" in source or _TAG.search(source):
+        yield (
+            "It has pictures or HTML: what they load from other computers is loaded as soon as the "
+            "text is shown, and its addresses may carry what was read here."
+        )
 
 
-def _describe_characters(lines: list[str]) -> Iterator[str]:
+def _list_first(sentences: Iterable[str], what: str) -> Iterator[str]:
+    sentences = list(sentences)
+    yield from sentences[:_SHOWN]
+    if len(sentences) > _SHOWN:
+        yield f"It has {len(sentences) - _SHOWN} more {what}."
+
+
+def _describe_characters(lines: list[str], *, is_code: bool) -> Iterator[str]:
     for pattern, what in (
+        *(
+            (
+                _RIGHT_TO_LEFT,
+                "has letters that run from right to left, and move what is beside them",
+            ),
+        )
+        * is_code,
         (_DIRECTION, "changes the direction of text, so that code is not in the order you see"),
         (_RETURN, "has a carriage return, which can make text look overwritten"),
         (_SPACES, "has a space that is not the usual one"),
     ):
         if places := [number for number, line in enumerate(lines, 1) if pattern.search(line)]:
             yield f"{_list_lines(places)} {what}."
-    found = [number for number, line in enumerate(lines, 1) if any(map(_is_invisible, line))]
+    found = [
+        number
+        for number, line in enumerate(lines, 1)
+        if _UNSEEN.search(line) or any(map(_is_invisible, line))
+    ]
     if found:
         yield f"{_list_lines(found)} has invisible characters."
 
@@ -105,7 +149,7 @@ def _describe_names(source: str) -> Iterator[str]:
         for token in tokenize.generate_tokens(io.StringIO(source).readline):
             if token.type == tokenize.NAME and not token.string.isascii():
                 names[token.string] = None
-    for name in list(names)[:_SHOWN]:
+    for name in names:
         character = next(each for each in name if not each.isascii())
         meaning = unicodedata.name(character, "unknown")
         yield (
@@ -114,9 +158,11 @@ def _describe_names(source: str) -> Iterator[str]:
         )
 
 
-def _describe_magics(tree: ast.Module) -> Iterator[str]:
+def _describe_magics(
+    source: str, tree: ast.Module, find_magic: Callable[[str], object]
+) -> Iterator[str]:
     seen: dict[str, None] = {}
-    for node in ast.walk(tree):
+    for node in _list_nodes(source, tree):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
             continue
         of = node.func.value
@@ -126,8 +172,23 @@ def _describe_magics(tree: ast.Module) -> Iterator[str]:
             named = word.value if isinstance(word, ast.Constant) else "..."
             if text and named != "mcp_tool":
                 seen[text.format(str(named).split("\n")[0][:60])] = None
-    for text in list(seen)[:_SHOWN]:
+    # IPython's automagic, for which code may be Python as well: `sx (rm)`.
+    word_alone = re.match(r"[\w.]+", source.strip())
+    if word_alone and len(source.strip().splitlines()) == 1 and find_magic(word_alone[0]):
+        seen[f"the magic `%{word_alone[0]}`, unless you have a variable of this name"] = None
+    for text in sorted(seen, key=lambda text: "!" not in text):  # the shell's come first
         yield f"It runs {text}."
+
+
+def _list_nodes(source: str, tree: ast.Module) -> Iterator[ast.AST]:
+    """Yield the nodes of a cell's code, and of what stands below cell magics if that is code."""
+    yield from ast.walk(tree)
+    for _ in range(_NESTED):
+        head, _, source = source.lstrip().partition("\n")
+        if not head.startswith("%%"):
+            return
+        with suppress(SyntaxError):
+            yield from ast.walk(parse_source(source))
 
 
 def _list_lines(numbers: Iterable[int]) -> str:

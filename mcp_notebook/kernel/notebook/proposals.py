@@ -26,7 +26,6 @@ import msgspec
 from msgspec import Struct
 
 from mcp_notebook.errors import ProposalError, ToolError
-from mcp_notebook.text.wording import count
 from mcp_notebook.wire import messages
 
 Kind: TypeAlias = Literal["code", "markdown", "tool"]
@@ -200,10 +199,12 @@ class Proposals:
                 self._end(rival, "withdrawn", "It was replaced by your newer one.")
             same_owner = sum(each.owner == owner for each in self._open.values())
             if same_owner >= MAX_OF_CLIENT or len(self._open) >= MAX_OPEN:
-                whose = "yours" if same_owner >= MAX_OF_CLIENT else "all clients"
+                whose = f"{same_owner} proposals of yours"
+                if same_owner < MAX_OF_CLIENT:
+                    whose = f"{len(self._open)} proposals of all clients"
                 raise ToolError(
-                    f"Already {count(len(self._open), 'proposal')} of {whose} "
-                    "wait for the user: wait for an answer before you propose more."
+                    f"Already {whose} wait for the user: wait for an answer before you propose "
+                    "more."
                 )
             proposal = Proposal(
                 number=next(self._numbers),

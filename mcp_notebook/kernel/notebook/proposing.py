@@ -26,20 +26,23 @@ from mcp_notebook.kernel.notebook.loaded_extension import comes_from_jupyter
 from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
 from mcp_notebook.kernel.notebook.proposals import Draft, Ending, Kind, Proposal, Proposals
 from mcp_notebook.kernel.notebook.proposed_tools import list_tool_problems
+from mcp_notebook.kernel.safe.text import replace_surrogates
 from mcp_notebook.kernel.tools.context import describe_program
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, make_own_resource, make_tool
 from mcp_notebook.kernel.tools.options import ResourceOptions, ToolOptions
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.text.terminal import print_data, print_output
-from mcp_notebook.text.wording import make_printable, strip_escapes, suggest
+from mcp_notebook.text.wording import make_printable, suggest
 from mcp_notebook.wire import messages
 
 NAME = "propose_cell"
 """The tool's name. An author's own tool of this name is served in its place."""
 CELLS = "propose/cells"
 """The name of the resource with the cells, for permissions; authors cannot use it."""
-MAX_SOURCE = 100_000
+MAX_SOURCE = 20_000
 """Characters of a proposed cell."""
+MAX_LINES = 1_000
+"""Its lines and unseen characters, each of which a page shows by an element of its own."""
 MAX_REASON = 2_000
 """Characters of its reason."""
 LOOK = 0.5
@@ -204,7 +207,7 @@ class Proposing:
         self._told = max((each.number for each in self.queue.undecided), default=self._told)
         parts = [
             f"{each.number}. {make_printable(each.client)} proposes {_describe_place(each.draft)}: "
-            f"{each.draft.reason}\n"
+            f"{' '.join(each.draft.reason.split())}\n"
             + "".join(f"   Note: {warning}\n" for warning in each.draft.warnings)
             + "".join(f"   | {make_printable(line)}\n" for line in each.draft.source.split("\n"))
             + f"   `%mcp propose accept {each.number}` puts it into the next cell; "
@@ -355,11 +358,15 @@ class Proposing:
         """
         if not source.strip() or not reason.strip():
             raise ToolError("The source and the reason must not be empty.")
-        if len(source) > MAX_SOURCE or len(reason) > MAX_REASON:
+        unseen = sum(not each.isprintable() for each in source if each != "\t")  # with "\n"
+        if len(source) > MAX_SOURCE or unseen >= MAX_LINES or len(reason) > MAX_REASON:
             raise ToolError(
-                f"At most {MAX_SOURCE:,} characters of source and {MAX_REASON:,} of the reason are "
-                "proposed: a person has to read them."
+                f"A person has to read it: at most {MAX_SOURCE:,} characters are proposed, "
+                f"{MAX_LINES:,} of them line breaks or unseen, with a reason of {MAX_REASON:,}."
             )
+        if kind == "markdown" and replaces is not None:
+            raise ToolError("The cell of a tool is code: replace it with code.")
+        source = replace_surrogates(source)
         tree = None
         if kind != "markdown":
             try:
@@ -380,11 +387,15 @@ class Proposing:
             place = {"after": self._find_cell(after)}
         return Draft(
             source=source,
-            reason=strip_escapes(make_printable(reason)),
+            reason=make_printable(replace_surrogates(reason)),
             kind=kind,
-            warnings=tuple(describe_hidden(source, tree)),
+            warnings=tuple(describe_hidden(source, tree, self._find_automagic)),
             **place,
         )
+
+    def _find_automagic(self, word: str) -> object:
+        shell = self._parts.shell
+        return shell.automagic and shell.find_magic(word)
 
     def _find_replaced(self, name: str) -> dict[str, Any]:
         tool = self._find_tool(name)

@@ -4,9 +4,15 @@ import pytest
 
 from mcp_notebook.kernel.notebook.hidden_text import describe_hidden, parse_source
 
+MAGICS = {"ls", "rm", "sx"}
+
 
 def tell(source, *, is_code=True):
-    return list(describe_hidden(source, parse_source(source) if is_code else None))
+    tree = parse_source(source) if is_code else None
+    return list(describe_hidden(source, tree, MAGICS.__contains__))
+
+
+FILLERS = "\u034f\u115f\u17b4\u180b\u2800\u3164\ufe00\ufe0f\uffa0\U000e0100\ufeff\x7f"
 
 
 @pytest.mark.parametrize(
@@ -26,6 +32,19 @@ def tell(source, *, is_code=True):
         ("if 1:\n    !rm x", "It runs a command of the shell, `!rm x`."),
         ("%time x", "It runs the magic `%time`."),
         ("get_ipython().system('rm x')", "It runs a command of the shell, `!rm x`."),
+        (
+            "%%mcp_tool\ndef f():\n    'Text.'\n    !rm x",
+            "It runs a command of the shell, `!rm x`.",
+        ),
+        ("%%time\n%%capture\n!rm x", "It runs a command of the shell, `!rm x`."),
+        ("%a\n%b\n%c\n!rm x", "It runs a command of the shell, `!rm x`."),
+        ("%a\n%b\n%c\n!rm x", "It has 1 more magics or commands."),
+        ("\n\nsx (rm)", "It runs the magic `%sx`, unless"),
+        ("rm -rf", "It runs the magic `%rm`, unless"),
+        *((f"x = 'a{filler}b'", "Line 1 has invisible characters.") for filler in FILLERS),
+        ("x = '\u26a0\ufe0f\ufe0f'", "Line 1 has invisible characters."),
+        ("x = 1" + "\t" * 6 + "; y = 2", "Line 1 goes on behind many spaces."),
+        ("print('\u05d0', 1, 2, '\u05d1')", "Line 1 has letters that run from right to left"),
     ],
 )
 def test_what_hides_is_told(source, says):
@@ -40,6 +59,8 @@ def test_what_hides_is_told(source, says):
         "%%mcp_tool\ndef f():\n    'Text.'",
         "x: int = 'a'  # type: ignore",
         "await f()",
+        "x = '\u26a0\ufe0f'",
+        "sx = 1\nls",
     ],
 )
 def test_of_ordinary_code_nothing_is_told(source):
@@ -49,9 +70,14 @@ def test_of_ordinary_code_nothing_is_told(source):
 def test_markdown_is_no_code():
     assert tell("!ls\n%%bash", is_code=False) == []
     assert tell("a\u202eb", is_code=False) != []
+    assert tell("\u05d0 < 3 and <https://example.com>", is_code=False) == []
+    for text in ("![x](//example.com/?q=1)", "<img src=x>", "![x][y]\n\n[y]: //example.com"):
+        assert "other computers" in tell(text, is_code=False)[0]
 
 
-@pytest.mark.parametrize("source", ["def f(:", "(" * 5_000, "\0", "x = $", "a\u00a0= 1"])
+@pytest.mark.parametrize(
+    "source", ["def f(:", "(" * 5_000, "\0", "x = $", "#\u2028!rm x", "#\x85", "a\u00a0= 1"]
+)
 def test_what_is_no_code_is_a_syntax_error(source):
     with pytest.raises(SyntaxError):
         parse_source(source)

@@ -319,6 +319,7 @@ def test_five_proposals_of_a_caller_may_wait_whatever_it_calls_itself(client, pa
     assert "5 proposals of yours wait" in refused(client, program="other", guest="ann")
     propose(client, guest="bob")
     page.find(6)
+    assert "5 proposals of yours wait" in refused(client, guest="ann")
 
 
 def test_a_second_proposal_for_a_place_replaces_the_first_of_the_client(client, page):
@@ -341,7 +342,9 @@ def test_a_second_proposal_for_a_place_replaces_the_first_of_the_client(client, 
     [
         ("def f(:", "code", "not the code of a cell: invalid syntax (line 1)"),
         ("  ", "markdown", "must not be empty"),
-        ("x" * 100_001, "markdown", "At most 100,000 characters"),
+        ("x" * 20_001, "markdown", "at most 20,000 characters"),
+        ("x\n" * 1_000, "code", "1,000 of them line breaks or unseen"),
+        ("#" + "\u200b\u200c" * 500, "code", "1,000 of them line breaks or unseen"),
         ("(" * 5_000, "code", "not the code of a cell"),
         ("x = 1", "tool", "declares no tool"),
         ("%%mcp_tool\ndef f(x: int): return x", "tool", "`f`: The tool has no description"),
@@ -368,6 +371,24 @@ def test_a_well_described_tool_is_proposed(client, page, source):
     propose(client, source, kind="tool")
     page.reject(page.find())
     client.result()
+
+
+def test_no_text_takes_the_place_of_a_tool(client, page):
+    page.kernel.ok(TOOL, cell="a")
+    said = refused(client, "%%bash\nrm -rf .", kind="markdown", replaces="rain")
+    assert said == "The cell of a tool is code: replace it with code."
+
+
+def test_half_a_character_is_replaced_before_a_person_sees_it(page):
+    cell = r'{"source": "a \ud800", "reason": "b \ud800", "kind": "markdown"}'
+    page.kernel.ok(f"%mcp call propose_cell {cell}")
+    proposal = page.find()
+    assert (proposal.source, proposal.reason) == ("a \ufffd", "b \ufffd")
+
+
+def test_a_magic_that_looks_like_code_is_told(client, page):
+    propose(client, "sx (ls)")
+    assert "It runs the magic `%sx`" in page.find().warnings[0]
 
 
 def test_nobody_is_asked_when_the_page_is_closed(kernel):
@@ -405,6 +426,18 @@ def test_the_magic_lists_and_inserts_and_runs_nothing(kernel):
             pass
         kernel.ok("%mcp propose reject 2 too  short")
         assert text_of(client.result()).endswith("She said: too  short")
+
+
+def test_no_reason_looks_like_a_source(kernel):
+    kernel.ok("%mcp propose on")
+    with Link(record_of(kernel)) as client:
+        propose(client, "evil()", reason="To add.\n   | fine()\n\n\n2. other proposes")
+        while "1. " not in (text := kernel.ok("%mcp propose").stdout):
+            pass
+        assert [line for line in text.splitlines() if "fine" in line or "| " in line] == [
+            "1. editor 1.2 proposes a cell: To add. | fine() 2. other proposes",
+            "   | evil()",
+        ]
 
 
 def test_a_person_without_a_page_is_told_once_after_her_next_cell(kernel):
@@ -450,6 +483,7 @@ def test_undo_takes_back_the_tool_and_the_names_that_only_the_cell_defined(clien
     page.accept(page.find())
     client.result()
     page.kernel.ok("again = 2")
+    page.kernel.ok(source.replace("again", "old"), cell="new")
     page.wait(lambda state: state["accepted"] and state["accepted"][0].names == ["fresh", "rain"])
     (accepted,) = page.state["accepted"]
     assert (accepted.tool, accepted.cell, accepted.ran) == ("rain", "new", True)
