@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -93,7 +93,8 @@ class CodeServer:
     def running(self) -> Iterator[str]:
         """Serve windows, and return the address."""
         self.user.mkdir(parents=True, exist_ok=True)
-        self.change_settings({})
+        settings = json.dumps(_SETTINGS)
+        (self.user / "settings.json").write_text(settings, encoding="utf-8")
         self.install(pack(_CONTROLLER, self.home / "controller.vsix"))
         self.install(EXTENSION)
         with socket.socket() as free:
@@ -123,11 +124,6 @@ class CodeServer:
         """End all kernels, as if they had crashed."""
         for record in list_live_records(self.home / ".mcp-notebook" / "kernels"):
             os.kill(record.pid, signal.SIGKILL)
-
-    def change_settings(self, changed: Mapping[str, Any]) -> None:
-        """Write the user's settings."""
-        text = json.dumps(_SETTINGS | dict(changed))
-        (self.user / "settings.json").write_text(text, encoding="utf-8")
 
 
 def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
@@ -170,15 +166,19 @@ class Window:
         page.goto(f"{address}?folder={folder}")
         expect(page.locator(".monaco-workbench")).to_be_visible(timeout=SOON)
 
-    def run_command(self, title: str) -> None:
-        """Run a command by the palette."""
+    def _choose(self, text: str, typed: str | None = None) -> None:
+        """Choose what has a text from the list that is open, after typing it or something else."""
         box = self.page.locator(".quick-input-widget input").first
-        self.page.keyboard.press("F1")
         expect(box).to_be_visible(timeout=SOON)
-        box.fill(f">{title}")
-        row = self.page.locator(".quick-input-list .monaco-list-row").filter(has_text=title).first
+        box.fill(typed or text)
+        row = self.page.locator(".quick-input-list .monaco-list-row").filter(has_text=text).first
         expect(row).to_be_visible(timeout=SOON)
         row.click()
+
+    def run_command(self, title: str) -> None:
+        """Run a command by the palette."""
+        self.page.keyboard.press("F1")
+        self._choose(title, f">{title}")
 
     def open(self, name: str, *cells: str) -> None:
         """Open a new notebook with these cells."""
@@ -208,29 +208,19 @@ class Window:
     def show(self, name: str) -> None:
         """Open a file by its name."""
         self.page.keyboard.press(f"{_COMMAND}+p")
-        box = self.page.locator(".quick-input-widget input").first
-        expect(box).to_be_visible(timeout=SOON)
-        box.fill(name)
-        row = self.page.locator(".quick-input-list .monaco-list-row").filter(has_text=name).first
-        expect(row).to_be_visible(timeout=SOON)
-        row.click()
+        self._choose(name)
         expect(self.page.locator(".notebookOverlay").last).to_be_visible(timeout=SOON)
 
     def run_all(self) -> None:
         """Run all cells, once there is a kernel."""
-        kernel = self.page.get_by_text("Test kernel").first
-        try:
-            expect(kernel).to_be_visible(timeout=SOON / 3)
-        except AssertionError:  # now and then, VS Code starts no extension in a new window
-            self.page.reload()
-            expect(kernel).to_be_visible(timeout=SOON)
+        expect(self.page.get_by_text("Test kernel").first).to_be_visible(timeout=SOON)
         self.page.locator(".notebook-toolbar-container").get_by_text("Run All").first.click()
 
     @property
     def panel(self) -> "Panel":
         """The side panel, which is opened if it is not."""
         if self._find_panel() is None:
-            self.run_command("Show the Tools of the Notebook")
+            self.run_command("View: Show Notebook tools (MCP)")
         ends = time.monotonic() + SOON / 1000
         while (frame := self._find_panel()) is None:
             assert time.monotonic() < ends, "there is no panel"
@@ -250,16 +240,20 @@ class Window:
         return self.page.locator(".statusbar")
 
     def notification(self, text: str) -> Locator:
-        """Return a notification with a text."""
-        return self.page.locator(".notification-toast .notification-list-item").filter(
-            has_text=text
-        )
+        """Return a notification with a text, as it comes up or in the list of all."""
+        return self.page.locator(".notification-list-item").filter(has_text=text)
 
-    def expect_theme(self, panel: "Panel", theme: str) -> None:
-        """Wait until the panel has the colours of a theme."""
-        kind = "high-contrast" if "Contrast" in theme else theme.split()[1].lower()
+    def show_notifications(self) -> None:
+        """Show also the notifications that have gone away by themselves."""
+        self.run_command("Notifications: Show Notifications")
+
+    def use_theme(self, theme: str) -> None:
+        """Choose a theme, and wait until the panel has it."""
+        panel = self.panel
+        self.run_command("Preferences: Color Theme")
+        self._choose(theme)
         body = panel.frame.locator("body")
-        expect(body).to_have_class(re.compile(rf"\bvscode-{kind}\b"), timeout=SOON)
+        expect(body).to_have_attribute("data-vscode-theme-name", theme, timeout=SOON)
 
     def list_servers(self) -> list[str]:
         """Return the servers that *MCP: List Servers* shows, once there is one."""
