@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -19,14 +20,17 @@ from typing import Any
 from assistant import PROGRAM, Assistant
 from looks import run_axe
 from mcp import Client, StdioServerParameters
-from npm_packages import CannotInstall, find_node
+from npm_packages import find_node
 from playwright.sync_api import Frame, Locator, Page, expect
+from playwright.sync_api import TimeoutError as WaitedTooLong
 
 from mcp_notebook.clients.editor_extension import EXTENSION
 from mcp_notebook.discovery.records import list_live_records
 
 SOON = 180_000
 """Milliseconds: what takes some seconds on a quiet machine, and minutes on one that tests share."""
+SHORT = 10_000
+"""Milliseconds for what needs another try after them."""
 _CONTROLLER = Path(__file__).parent / "controller"
 _COMMAND = "Meta" if sys.platform == "darwin" else "Control"
 _SETTINGS = {
@@ -41,18 +45,6 @@ _SETTINGS = {
     "extensions.ignoreRecommendations": True,
     "files.simpleDialog.enable": True,
 }
-
-
-def complete(modules: Path) -> None:
-    """Bring in the packages of VS Code itself, which its server would install by a script."""
-    folder = modules / "code-server" / "lib" / "vscode"
-    if (folder / "complete").exists():
-        return
-    words = ["npm", "install", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund"]
-    ended = subprocess.run(words, cwd=folder, check=False, capture_output=True, text=True)
-    if ended.returncode != 0:
-        raise CannotInstall(f"npm could not bring in VS Code's packages: {ended.stderr}")
-    (folder / "complete").touch()
 
 
 class CodeServer:
@@ -82,12 +74,21 @@ class CodeServer:
 
     def install(self, vsix: Path) -> None:
         """Install an extension."""
-        subprocess.run(
-            [*self._words, "--install-extension", str(vsix)],
-            env=self._env,
-            check=True,
-            capture_output=True,
-        )
+        self._run("--install-extension", str(vsix))
+
+    def list_extensions(self) -> list[str]:
+        """Return the extensions that are installed."""
+        return self._run("--list-extensions").splitlines()
+
+    def write_command(self, file: Path) -> None:
+        """Write the command by which its users would call it."""
+        file.write_text(f'#!/bin/sh\nexec {shlex.join(self._words)} "$@"\n', encoding="utf-8")
+        file.chmod(0o755)
+
+    def _run(self, *words: str) -> str:
+        return subprocess.run(
+            [*self._words, *words], env=self._env, check=True, capture_output=True, text=True
+        ).stdout
 
     @contextlib.contextmanager
     def running(self) -> Iterator[str]:
@@ -166,19 +167,21 @@ class Window:
         page.goto(f"{address}?folder={folder}")
         expect(page.locator(".monaco-workbench")).to_be_visible(timeout=SOON)
 
-    def _choose(self, text: str, typed: str | None = None) -> None:
-        """Choose what has a text from the list that is open, after typing it or something else."""
-        box = self.page.locator(".quick-input-widget input").first
-        expect(box).to_be_visible(timeout=SOON)
-        box.fill(typed or text)
+    def _choose(self, open_list: Callable[[], None], typed: str, text: str) -> None:
+        """Open a list, type something, and choose what has a text."""
         row = self.page.locator(".quick-input-list .monaco-list-row").filter(has_text=text).first
-        expect(row).to_be_visible(timeout=SOON)
-        row.click()
+        ends = time.monotonic() + SOON / 1000
+        while True:
+            open_list()
+            try:
+                self.page.locator(".quick-input-widget input").first.fill(typed, timeout=SHORT)
+                return row.click(timeout=SHORT)
+            except WaitedTooLong:  # VS Code closes the list when something else gets the focus
+                assert time.monotonic() < ends, f"{text!r} cannot be chosen"
 
     def run_command(self, title: str) -> None:
         """Run a command by the palette."""
-        self.page.keyboard.press("F1")
-        self._choose(title, f">{title}")
+        self._choose(lambda: self.page.keyboard.press("F1"), f">{title}", title)
 
     def open(self, name: str, *cells: str) -> None:
         """Open a new notebook with these cells."""
@@ -207,8 +210,7 @@ class Window:
 
     def show(self, name: str) -> None:
         """Open a file by its name."""
-        self.page.keyboard.press(f"{_COMMAND}+p")
-        self._choose(name)
+        self._choose(lambda: self.page.keyboard.press(f"{_COMMAND}+p"), name, name)
         expect(self.page.locator(".notebookOverlay").last).to_be_visible(timeout=SOON)
 
     def run_all(self) -> None:
@@ -250,8 +252,7 @@ class Window:
     def use_theme(self, theme: str) -> None:
         """Choose a theme, and wait until the panel has it."""
         panel = self.panel
-        self.run_command("Preferences: Color Theme")
-        self._choose(theme)
+        self._choose(lambda: self.run_command("Preferences: Color Theme"), theme, theme)
         body = panel.frame.locator("body")
         expect(body).to_have_attribute("data-vscode-theme-name", theme, timeout=SOON)
 
