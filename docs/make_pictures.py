@@ -55,11 +55,10 @@ def photograph_editor(folder: Path) -> None:
     sys.path.append(str(ROOT / "tests" / "vscode"))
     from npm_packages import bring_in  # noqa: PLC0415 - of the extra `browser`
     from pictures.vs_code import photograph_vs_code  # noqa: PLC0415
-    from vs_code import CodeServer, complete  # noqa: PLC0415
+    from vs_code import CodeServer  # noqa: PLC0415
     from web_browser import launched_chromium  # noqa: PLC0415
 
     modules = bring_in(ROOT / "tests" / "vscode")
-    complete(modules)
     with TemporaryDirectory(prefix="mcpnb-", ignore_cleanup_errors=True) as home:
         server = CodeServer(modules, Path(home))
         with server.running() as address, launched_chromium() as chromium:

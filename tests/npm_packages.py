@@ -14,6 +14,8 @@ import tempfile
 from pathlib import Path
 
 DESCRIPTION = ("package.json", "package-lock.json")
+EDITOR = Path("node_modules", "code-server", "lib", "vscode")
+"""A folder with packages of its own, which its package would bring in by a script."""
 LIMIT = 600
 """Seconds for some hundred megabytes to come in."""
 
@@ -51,27 +53,18 @@ def _install(description: Path, folder: Path) -> None:
         )
     for name in DESCRIPTION:
         shutil.copy(description / name, folder)
-    ended = subprocess.run(
-        # Not ``ci``, which refuses a lock file without the packages of other platforms.
-        [
-            npm,
-            "install",
-            "--no-save",
-            "--ignore-scripts",
-            "--no-audit",
-            "--no-fund",
-            "--loglevel=error",
-        ],
-        cwd=folder,
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT,
-    )
-    if ended.returncode != 0:
-        raise CannotInstall(
-            f"npm could not bring in what {description / DESCRIPTION[0]} names: {ended.stderr}"
+    # Not ``ci``, which refuses a lock file without the packages of other platforms.
+    words = [npm, "install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+    for place, option in ((folder, "--no-save"), (folder / EDITOR, "--omit=dev")):
+        if not place.exists():
+            continue
+        ended = subprocess.run(
+            [*words, option], cwd=place, check=False, capture_output=True, text=True, timeout=LIMIT
         )
+        if ended.returncode != 0:
+            raise CannotInstall(
+                f"npm could not bring in what {description / DESCRIPTION[0]} names: {ended.stderr}"
+            )
     (folder / "complete").touch()
 
 

@@ -10,7 +10,7 @@ if find_spec("playwright") is None:
     collect_ignore_glob = ["test_[!m]*.py"]  # they need the extra `browser`
 else:
     from npm_packages import CannotInstall, bring_in
-    from vs_code import CodeServer, StdioAssistant, Window, complete, remove
+    from vs_code import CodeServer, StdioAssistant, Window, remove
     from web_browser import launched_chromium
 
 
@@ -22,13 +22,17 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture(scope="session")
-def server():
-    """The server that all tests use, and its address."""
+def modules():
+    """VS Code, brought in by npm."""
     try:
-        modules = bring_in(Path(__file__).parent)
-        complete(modules)
+        return bring_in(Path(__file__).parent)
     except CannotInstall as error:
         pytest.fail(str(error), pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def server(modules):
+    """The server that all tests use, and its address."""
     home = Path(tempfile.mkdtemp(prefix="mcpnb-"))  # sockets live below it: a short path
     server = CodeServer(modules, home)
     with server.running() as server.address:

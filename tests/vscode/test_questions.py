@@ -53,6 +53,40 @@ def test_a_question_that_the_panel_shows_is_no_notification(open_window, assista
         assert result in call.result(TIMEOUT)
 
 
+def test_an_answer_that_comes_too_late_gets_a_sentence(open_window, assistant):
+    window = open_window()
+    window.open("weather.ipynb", LOAD, DROP)
+    window.run_all()
+    expect(window.status_bar).to_contain_text("1 tool", timeout=SOON)
+    call = assistant.start_call("drop", table="a")
+    expect(window.notification('table = "a"')).to_be_visible(timeout=SOON)
+    window.run_command("Deny All Calls That Ask")
+    assert "did not allow it" in call.result(TIMEOUT)
+    window.show_notifications()
+    window.notification('table = "a"').get_by_role("button", name="Allow").click()
+    expect(window.notification("Question 1 is not open: it was answered")).to_be_visible()
+
+
+def test_an_answer_is_not_taken_for_the_question_of_a_restarted_kernel(open_window, assistant):
+    window = open_window()
+    window.open("weather.ipynb", LOAD, DROP)
+    window.run_all()
+    expect(window.status_bar).to_contain_text("1 tool", timeout=SOON)
+    lost = assistant.start_call("drop", table="a")
+    expect(window.notification('table = "a"')).to_be_visible(timeout=SOON)
+    window.run_command("Tests: Restart Kernel")
+    assert "restarted" in lost.result(TIMEOUT)
+    window.run_all()
+    expect(window.status_bar).to_contain_text("1 tool", timeout=SOON)
+    call = assistant.start_call("drop", table="b")
+    expect(window.notification('table = "b"')).to_be_visible(timeout=SOON)
+    window.show_notifications()
+    window.notification('table = "a"').get_by_role("button", name="Allow").click()
+    expect(window.notification("The kernel was restarted in the meantime")).to_be_visible()
+    window.notification('table = "b"').get_by_role("button", name="Deny").click()
+    assert "did not allow it" in call.result(TIMEOUT)
+
+
 def test_only_the_window_with_the_notebook_asks(open_window, assistant):
     window, other = open_window(), open_window()
     window.open("weather.ipynb", LOAD, DROP)

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -19,14 +20,17 @@ from typing import Any
 from assistant import PROGRAM, Assistant
 from looks import run_axe
 from mcp import Client, StdioServerParameters
-from npm_packages import CannotInstall, find_node
+from npm_packages import find_node
 from playwright.sync_api import Frame, Locator, Page, expect
+from playwright.sync_api import TimeoutError as WaitedTooLong
 
 from mcp_notebook.clients.editor_extension import EXTENSION
 from mcp_notebook.discovery.records import list_live_records
 
 SOON = 180_000
 """Milliseconds: what takes some seconds on a quiet machine, and minutes on one that tests share."""
+SHORT = 10_000
+"""Milliseconds for what needs another try after them."""
 _CONTROLLER = Path(__file__).parent / "controller"
 _COMMAND = "Meta" if sys.platform == "darwin" else "Control"
 _SETTINGS = {
@@ -41,18 +45,6 @@ _SETTINGS = {
     "extensions.ignoreRecommendations": True,
     "files.simpleDialog.enable": True,
 }
-
-
-def complete(modules: Path) -> None:
-    """Bring in the packages of VS Code itself, which its server would install by a script."""
-    folder = modules / "code-server" / "lib" / "vscode"
-    if (folder / "complete").exists():
-        return
-    words = ["npm", "install", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund"]
-    ended = subprocess.run(words, cwd=folder, check=False, capture_output=True, text=True)
-    if ended.returncode != 0:
-        raise CannotInstall(f"npm could not bring in VS Code's packages: {ended.stderr}")
-    (folder / "complete").touch()
 
 
 class CodeServer:
@@ -82,18 +74,28 @@ class CodeServer:
 
     def install(self, vsix: Path) -> None:
         """Install an extension."""
-        subprocess.run(
-            [*self._words, "--install-extension", str(vsix)],
-            env=self._env,
-            check=True,
-            capture_output=True,
-        )
+        self._run("--install-extension", str(vsix))
+
+    def list_extensions(self) -> list[str]:
+        """Return the extensions that are installed."""
+        return self._run("--list-extensions").splitlines()
+
+    def write_command(self, file: Path) -> None:
+        """Write the command by which its users would call it."""
+        file.write_text(f'#!/bin/sh\nexec {shlex.join(self._words)} "$@"\n', encoding="utf-8")
+        file.chmod(0o755)
+
+    def _run(self, *words: str) -> str:
+        return subprocess.run(
+            [*self._words, *words], env=self._env, check=True, capture_output=True, text=True
+        ).stdout
 
     @contextlib.contextmanager
     def running(self) -> Iterator[str]:
         """Serve windows, and return the address."""
         self.user.mkdir(parents=True, exist_ok=True)
-        self.change_settings({})
+        settings = json.dumps(_SETTINGS)
+        (self.user / "settings.json").write_text(settings, encoding="utf-8")
         self.install(pack(_CONTROLLER, self.home / "controller.vsix"))
         self.install(EXTENSION)
         with socket.socket() as free:
@@ -123,11 +125,6 @@ class CodeServer:
         """End all kernels, as if they had crashed."""
         for record in list_live_records(self.home / ".mcp-notebook" / "kernels"):
             os.kill(record.pid, signal.SIGKILL)
-
-    def change_settings(self, changed: Mapping[str, Any]) -> None:
-        """Write the user's settings."""
-        text = json.dumps(_SETTINGS | dict(changed))
-        (self.user / "settings.json").write_text(text, encoding="utf-8")
 
 
 def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
@@ -170,15 +167,21 @@ class Window:
         page.goto(f"{address}?folder={folder}")
         expect(page.locator(".monaco-workbench")).to_be_visible(timeout=SOON)
 
+    def _choose(self, open_list: Callable[[], None], typed: str, text: str) -> None:
+        """Open a list, type something, and choose what has a text."""
+        row = self.page.locator(".quick-input-list .monaco-list-row").filter(has_text=text).first
+        ends = time.monotonic() + SOON / 1000
+        while True:
+            open_list()
+            try:
+                self.page.locator(".quick-input-widget input").first.fill(typed, timeout=SHORT)
+                return row.click(timeout=SHORT)
+            except WaitedTooLong:  # VS Code closes the list when something else gets the focus
+                assert time.monotonic() < ends, f"{text!r} cannot be chosen"
+
     def run_command(self, title: str) -> None:
         """Run a command by the palette."""
-        box = self.page.locator(".quick-input-widget input").first
-        self.page.keyboard.press("F1")
-        expect(box).to_be_visible(timeout=SOON)
-        box.fill(f">{title}")
-        row = self.page.locator(".quick-input-list .monaco-list-row").filter(has_text=title).first
-        expect(row).to_be_visible(timeout=SOON)
-        row.click()
+        self._choose(lambda: self.page.keyboard.press("F1"), f">{title}", title)
 
     def open(self, name: str, *cells: str) -> None:
         """Open a new notebook with these cells."""
@@ -207,30 +210,19 @@ class Window:
 
     def show(self, name: str) -> None:
         """Open a file by its name."""
-        self.page.keyboard.press(f"{_COMMAND}+p")
-        box = self.page.locator(".quick-input-widget input").first
-        expect(box).to_be_visible(timeout=SOON)
-        box.fill(name)
-        row = self.page.locator(".quick-input-list .monaco-list-row").filter(has_text=name).first
-        expect(row).to_be_visible(timeout=SOON)
-        row.click()
+        self._choose(lambda: self.page.keyboard.press(f"{_COMMAND}+p"), name, name)
         expect(self.page.locator(".notebookOverlay").last).to_be_visible(timeout=SOON)
 
     def run_all(self) -> None:
         """Run all cells, once there is a kernel."""
-        kernel = self.page.get_by_text("Test kernel").first
-        try:
-            expect(kernel).to_be_visible(timeout=SOON / 3)
-        except AssertionError:  # now and then, VS Code starts no extension in a new window
-            self.page.reload()
-            expect(kernel).to_be_visible(timeout=SOON)
+        expect(self.page.get_by_text("Test kernel").first).to_be_visible(timeout=SOON)
         self.page.locator(".notebook-toolbar-container").get_by_text("Run All").first.click()
 
     @property
     def panel(self) -> "Panel":
         """The side panel, which is opened if it is not."""
         if self._find_panel() is None:
-            self.run_command("Show the Tools of the Notebook")
+            self.run_command("View: Show Notebook tools (MCP)")
         ends = time.monotonic() + SOON / 1000
         while (frame := self._find_panel()) is None:
             assert time.monotonic() < ends, "there is no panel"
@@ -250,16 +242,19 @@ class Window:
         return self.page.locator(".statusbar")
 
     def notification(self, text: str) -> Locator:
-        """Return a notification with a text."""
-        return self.page.locator(".notification-toast .notification-list-item").filter(
-            has_text=text
-        )
+        """Return a notification with a text, as it comes up or in the list of all."""
+        return self.page.locator(".notification-list-item").filter(has_text=text)
 
-    def expect_theme(self, panel: "Panel", theme: str) -> None:
-        """Wait until the panel has the colours of a theme."""
-        kind = "high-contrast" if "Contrast" in theme else theme.split()[1].lower()
+    def show_notifications(self) -> None:
+        """Show also the notifications that have gone away by themselves."""
+        self.run_command("Notifications: Show Notifications")
+
+    def use_theme(self, theme: str) -> None:
+        """Choose a theme, and wait until the panel has it."""
+        panel = self.panel
+        self._choose(lambda: self.run_command("Preferences: Color Theme"), theme, theme)
         body = panel.frame.locator("body")
-        expect(body).to_have_class(re.compile(rf"\bvscode-{kind}\b"), timeout=SOON)
+        expect(body).to_have_attribute("data-vscode-theme-name", theme, timeout=SOON)
 
     def list_servers(self) -> list[str]:
         """Return the servers that *MCP: List Servers* shows, once there is one."""

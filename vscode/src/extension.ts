@@ -2,7 +2,7 @@
 import * as vscode from 'vscode';
 
 import { countTools, formatClock } from '../../panel/format';
-import { IOpenCall } from '../../panel/messages';
+import { Action, IOpenCall } from '../../panel/messages';
 import { IAsked, PanelStore } from '../../panel/store';
 import { Kernels } from './kernels';
 import { readFront } from './notebook';
@@ -12,6 +12,7 @@ import { PanelView } from './view';
 
 /** Characters of a question in a notification: a longer one is read in the panel. */
 const MAX_QUESTION = 400;
+const SHOW = 'mcpNotebook.panel.focus';
 
 export function activate(context: vscode.ExtensionContext): void {
   const folder = vscode.workspace.workspaceFolders?.[0]?.uri.fsPath ?? '/';
@@ -48,10 +49,11 @@ export function activate(context: vscode.ExtensionContext): void {
   store.shown.connect((_, kernel) => {
     // Another window has the notebook, or none.
     if (kernels.isOpen(kernel)) {
-      void vscode.commands.executeCommand('mcpNotebook.panel.focus');
+      void vscode.commands.executeCommand(SHOW);
     }
   });
-  const front = () => store.front?.kernel ?? '';
+  const act = (kernel: string, action: Action) =>
+    kernels.act(kernel, store.notebooks.get(kernel)?.kernel, action).then(say, say);
   context.subscriptions.push(
     kernels,
     bar,
@@ -61,17 +63,12 @@ export function activate(context: vscode.ExtensionContext): void {
     vscode.workspace.onDidCloseNotebookDocument(() => follow()),
     vscode.workspace.onDidChangeNotebookDocument(change => change.contentChanges.length && follow()),
     vscode.window.onDidChangeWindowState(update),
-    vscode.commands.registerCommand('mcpNotebook.showPanel', () =>
-      vscode.commands.executeCommand('mcpNotebook.panel.focus')
-    ),
     vscode.commands.registerCommand('mcpNotebook.stopCalls', () =>
-      Promise.all(bar.calls.map(call => store.act(front(), { action: 'stop', call: call.number })))
+      bar.calls.forEach(({ number }) => act(store.front?.kernel ?? '', { action: 'stop', call: number }))
     ),
     vscode.commands.registerCommand('mcpNotebook.denyCalls', () =>
-      Promise.all(
-        store.questions.map(({ kernel, question }) =>
-          store.act(kernel, { action: 'answer', question: question.number, decision: 'deny' })
-        )
+      store.questions.forEach(({ kernel, question }) =>
+        act(kernel, { action: 'answer', question: question.number, decision: 'deny' })
       )
     )
   );
@@ -82,7 +79,7 @@ export function activate(context: vscode.ExtensionContext): void {
 /** What is in the status bar while the notebook in front has tools, with a clock while one runs. */
 class StatusBar implements vscode.Disposable {
   constructor(private readonly _store: PanelStore) {
-    this._item.command = 'mcpNotebook.showPanel';
+    this._item.command = SHOW;
     this._item.tooltip = 'Show the tools of the notebook';
     this._stop.command = 'mcpNotebook.stopCalls';
     this._stop.text = '$(debug-stop)';
@@ -151,7 +148,8 @@ class Notifications {
   }
 
   private async _tell({ kernel, question }: IAsked): Promise<void> {
-    const name = this._store.notebooks.get(kernel)?.name ?? '';
+    // Numbers begin again when a kernel is restarted: the answer is for the start that asked.
+    const { name = '', kernel: record } = this._store.notebooks.get(kernel) ?? {};
     // VS Code makes links of `[text](command:...)`, and one line of all.
     const text = makePlain(`${name}: ${question.text}`);
     const isShort = text.length <= MAX_QUESTION;
@@ -159,16 +157,25 @@ class Notifications {
     const answers = isShort ? ['Allow', 'Deny', 'Show'] : ['Deny', 'Show'];
     const answer = await vscode.window.showWarningMessage(shown, ...answers);
     if (answer === 'Show') {
-      await vscode.commands.executeCommand('mcpNotebook.showPanel');
+      await vscode.commands.executeCommand(SHOW);
     } else if (answer) {
       const decision = answer === 'Allow' ? 'once' : 'deny';
-      await this._store.act(kernel, { action: 'answer', question: question.number, decision });
-      void vscode.window.setStatusBarMessage(makePlain(this._store.note), 10_000);
+      // Answered in the panel meanwhile, say: this notification stays until it is closed.
+      await this._kernels.act(kernel, record, { action: 'answer', question: question.number, decision }).then(say, say);
     }
   }
 
   /** Questions that were told, also those that were answered since. */
   private readonly _told = new Set<string>();
+}
+
+/** Say what became of something that the user did; what went wrong stays until it is read. */
+function say(said: string | Error): void {
+  if (said instanceof Error) {
+    void vscode.window.showInformationMessage(makePlain(said.message));
+  } else {
+    vscode.window.setStatusBarMessage(makePlain(said), 10_000);
+  }
 }
 
 /** Return a text in which VS Code finds neither links nor icons. */

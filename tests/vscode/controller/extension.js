@@ -3,6 +3,10 @@
  *
  * The controller runs cells by `helper.py`, one for each notebook. The commands write what VS Code's
  * own client of MCP lists and gets into a file of the notebooks' folder.
+ *
+ * It starts with the window. With `onNotebook:jupyter-notebook` among its activation events, VS Code may
+ * say "Detecting Kernels" for ever: it looks whether the event is done one frame after the last
+ * extension has started, and the event may be done a little later (`NotebookKernelDetection`).
  */
 const { spawn } = require('child_process');
 const fs = require('fs');
