@@ -3,7 +3,6 @@
 The other gates: test_call_starter.py, tests/e2e/test_tokens.py and tests/bridge/consent.
 """
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import anyio
@@ -75,7 +74,7 @@ async def test_a_call_of_a_kernel_that_still_starts_waits_until_the_bridge_is_st
     catalog, said = Catalog(), []
     links, tools = Links(catalog), PermittedTools(catalog)
     one = ToolInfo(name="one", input_schema={})
-    links.expect([ExpectedKernel("kernel", "sums", [one], Path("sums.ipynb"))])
+    links.expect([ExpectedKernel("kernel", "sums", [one])])
 
     async def note(progress):
         said.append(progress.message)
