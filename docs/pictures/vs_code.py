@@ -1,6 +1,5 @@
-"""The picture of VS Code: the side panel with a question."""
+"""The pictures of VS Code: a question as a notification, and in the side panel."""
 
-import tempfile
 from pathlib import Path
 
 from live import TIMEOUT
@@ -15,22 +14,29 @@ SIZE = {"width": 1100, "height": 700}
 
 
 def photograph_vs_code(folder: Path, server: CodeServer, address: str, chromium: Browser) -> None:
-    """Make the picture in a folder."""
-    place = Path(tempfile.mkdtemp(prefix="weather", dir=server.home))
+    """Make the pictures in a folder."""
+    place = server.home / "weather"
+    place.mkdir()
     window = Window(chromium.new_context(viewport=SIZE).new_page(), address, place)
     window.open("seattle.ipynb", *read_cells(), *read_cells(ASK))
     window.run_all()
-    expect(window.status_bar).to_contain_text("tools", timeout=SOON)
+    window.page.mouse.move(0, 0)  # away from what shows a tooltip
+    expect(window.status_bar).to_contain_text("3 tools", timeout=SOON)
     assistant = StdioAssistant(server.home)
     assistant.call(TOOL, **ARGUMENTS)
-    panel = window.panel
-    panel.expect_text(TOOL, section="Last calls")
     asking = assistant.start_call(ASKING_TOOL, year=2012)
+    expect(window.notification("year = 2012")).to_be_visible(timeout=SOON)
+    _photograph(window, folder / "vs_code_notification.png")
+    panel = window.panel
+    window.run_command("Notifications: Clear All Notifications")
     panel.expect_text("year = 2012", section="Questions")
-    file = folder / "vs_code_panel.png"
-    window.page.screenshot(path=file, animations="disabled")
-    file.write_bytes(write_png(Image.open(file)))
+    _photograph(window, folder / "vs_code_panel.png")
     panel.answer("Deny")
     asking.result(TIMEOUT)
     assistant.close()
     server.end_kernels()
+
+
+def _photograph(window: Window, file: Path) -> None:
+    window.page.screenshot(path=file, animations="disabled")
+    file.write_bytes(write_png(Image.open(file)))

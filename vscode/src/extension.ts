@@ -178,7 +178,7 @@ function say(said: string | Error): void {
   }
 }
 
-/** Return a text in which VS Code finds neither links nor icons. */
+/** Return a text in one line, in which VS Code finds neither links nor icons. */
 function makePlain(text: string): string {
-  return text.replace(/\]\(/g, '] (').replace(/\$\(/g, '$ (').replace(/\s*\n\s*/g, ' ');
+  return text.replace(/\]\(/g, '] (').replace(/\$\(/g, '$ (').replace(/([:?]?)\s*\n\s*/g, (_, end) => (end ? `${end} ` : ' · '));
 }

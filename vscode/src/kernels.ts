@@ -58,13 +58,13 @@ export class Kernels implements IHost {
 
   /** The Pythons of the kernels, that of the newest one first. */
   get pythons(): string[] {
-    return [...this._links.values()].flatMap(({ record }) => record.python ?? []).reverse();
+    return [...this._links.values()].flatMap(({ link }) => link.record.python ?? []).reverse();
   }
 
   /** Say which notebooks this window has open: only their questions are seen here. */
   setOpen(kernels: Set<string>): void {
     this._open = kernels;
-    this._links.forEach((link, id) => link.watch(kernels.has(this._keys.get(id) ?? '') ? 'VS Code' : ''));
+    this._links.forEach(({ key, link }) => link.watch(kernels.has(key) ? 'VS Code' : ''));
   }
 
   isOpen(kernel: string): boolean {
@@ -144,7 +144,7 @@ export class Kernels implements IHost {
     clearInterval(this._timer);
     this._watcher?.close();
     this._streams.clear();
-    this._links.forEach(link => link.close());
+    this._links.forEach(({ link }) => link.close());
   }
 
   private _runClients(...words: string[]): Promise<string> {
@@ -173,13 +173,9 @@ export class Kernels implements IHost {
     return [answer, parts];
   }
 
-  private _find(kernel: string): Link | undefined {
-    return [...this._links].filter(([id]) => this._keys.get(id) === kernel).pop()?.[1];
-  }
-
   private _get(kernel: string, record?: string): Link {
-    const link = this._find(kernel);
-    if (!link) {
+    const link = [...this._links.values()].filter(({ key }) => key === kernel).pop()?.link;
+    if (!link || link.isClosed) {
       throw new Error('The notebook has no running mcp-notebook. Run `%load_ext mcp_notebook` in it.');
     }
     if (record !== undefined && link.record.id !== record) {
@@ -193,18 +189,8 @@ export class Kernels implements IHost {
     // The newest record of a notebook is the one of the extension that is loaded now.
     const newest = new Map(records.map(record => [findKey(record), record]));
     const ids = new Set([...newest.values()].map(record => record.id));
-    this._links.forEach((link, id) => !ids.has(id) && link.close());
-    this._refused.forEach((key, id) => {
-      if (!ids.has(id)) {
-        this._refused.delete(id);
-        this._forget(key);
-      }
-    });
-    for (const [key, record] of newest) {
-      if (!this._links.has(record.id) && !this._refused.has(record.id)) {
-        this._openLink(key, record);
-      }
-    }
+    this._links.forEach((_, id) => !ids.has(id) && this._drop(id));
+    newest.forEach((record, key) => !this._links.has(record.id) && this._openLink(key, record));
   }
 
   private _openLink(key: string, record: IRecord): void {
@@ -214,19 +200,16 @@ export class Kernels implements IHost {
         onChanges: changes => this._take(key, record, changes),
         onShow: () => this._send({ kernel: key, show: true }),
         onEnd: trouble => {
-          this._links.delete(id);
-          this._keys.delete(id);
-          this._forget(key);
-          if (trouble) {
-            this._refused.set(id, key);
-            const state = { name: record.name, trouble, trouble_kind: 'version' } as INotebookState;
-            this._states.set(key, state);
-            this._send({ kernel: key, changes: state });
+          if (!trouble) {
+            return this._drop(id);
           }
+          // It stays among the links, and is not asked again.
+          const state = { name: record.name, trouble, trouble_kind: 'version' } as INotebookState;
+          this._states.set(key, state);
+          this._send({ kernel: key, changes: state });
         }
       });
-      this._links.set(id, link);
-      this._keys.set(id, key);
+      this._links.set(id, { key, link });
       link.watch(this._open.has(key) ? 'VS Code' : '');
     } catch {
       // The socket went in this moment, or is another user's.
@@ -243,9 +226,12 @@ export class Kernels implements IHost {
     this._send({ kernel: key, changes });
   }
 
-  private _forget(key: string): void {
-    if (this._states.delete(key)) {
-      this._send({ kernel: key, changes: null });
+  private _drop(id: string): void {
+    const known = this._links.get(id);
+    this._links.delete(id);
+    known?.link.close();
+    if (known && this._states.delete(known.key)) {
+      this._send({ kernel: known.key, changes: null });
     }
   }
 
@@ -253,12 +239,8 @@ export class Kernels implements IHost {
     this._streams.forEach(stream => tell(stream, change));
   }
 
-  /** By the ids of their records, oldest first. */
-  private readonly _links = new Map<string, Link>();
-  /** The names of kernels in the panel, by the ids of their records. */
-  private readonly _keys = new Map<string, string>();
-  /** Kernels that cannot be understood, likewise. */
-  private readonly _refused = new Map<string, string>();
+  /** With the names of kernels in the panel, by the ids of their records, oldest first. */
+  private readonly _links = new Map<string, { key: string; link: Link }>();
   private readonly _states = new Map<string, INotebookState>();
   private readonly _pids = new Map<string, number>();
   private readonly _streams = new Set<IStream>();

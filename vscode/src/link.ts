@@ -13,9 +13,9 @@ import * as path from 'path';
 import { Changes, Decision, ICallDetails } from '../../panel/messages';
 
 export const PROTOCOL = 1;
-/** Bytes of a header, and of the attachments of one message: no kernel sends more of them here. */
+/** Bytes of a header, and of it with the attachments: no kernel sends more of them here. */
 const MAX_HEADER = 64 * 2 ** 20;
-const MAX_ATTACHMENTS = 64 * 2 ** 20;
+const MAX_FRAME = 128 * 2 ** 20;
 const NOT_UNDERSTOOD = 'The side panel does not understand this kernel. Install the same version of mcp-notebook for both.';
 /** Milliseconds that a kernel has to answer. */
 const ANSWER_LIMIT = 10_000;
@@ -157,6 +157,9 @@ export class Link {
     this._socket.on('close', () => this.close());
   }
 
+  /** Whether it has ended: a kernel that is not understood stays known, without a conversation. */
+  isClosed = false;
+
   /** Say where the notebook's questions are seen. */
   watch(frontend: Frontend): void {
     if (frontend !== this._frontend) {
@@ -178,8 +181,8 @@ export class Link {
   }
 
   close(trouble?: string): void {
-    if (!this._isClosed) {
-      this._isClosed = true;
+    if (!this.isClosed) {
+      this.isClosed = true;
       this._socket.destroy();
       const gone = new Error(`The kernel of '${this.record.name}' ended.`);
       this._asked.forEach(({ reject, timer }) => (clearTimeout(timer), reject(gone)));
@@ -198,38 +201,34 @@ export class Link {
   private _take(data: Buffer): void {
     this._parts.push(data);
     this._length += data.length;
-    while (!this._isClosed && this._length >= this._needed) {
+    while (!this.isClosed && this._length >= this._needed) {
       const all = Buffer.concat(this._parts);
       this._parts = [all];
-      const size = all.readUInt32BE();
-      if (size > MAX_HEADER) {
-        return this.close(NOT_UNDERSTOOD);
-      }
-      if (all.length < 4 + size) {
-        this._needed = 4 + size;
-        return;
-      }
-      let message: Received & { attachments?: number[] };
+      let message: (Received & { attachments?: number[] }) | undefined;
+      let sizes: number[] = [];
+      const start = 4 + all.readUInt32BE();
+      let end = start;
       try {
-        message = JSON.parse(all.toString('utf8', 4, 4 + size), (_, value) => value ?? undefined);
+        if (all.length >= start) {
+          message = JSON.parse(all.toString('utf8', 4, start), (_, value) => value ?? undefined);
+          sizes = message!.attachments ?? [];
+          end = sizes.reduce((sum, part) => sum + part, start);
+        }
+        if (start > MAX_HEADER || end > MAX_FRAME) {
+          throw new RangeError('too long');
+        }
       } catch {
         return this.close(NOT_UNDERSTOOD);
       }
-      const sizes = message.attachments ?? [];
-      const total = sizes.reduce((sum, part) => sum + part, 4 + size);
-      if (total > MAX_HEADER + MAX_ATTACHMENTS) {
-        return this.close(NOT_UNDERSTOOD);
+      this._needed = end;
+      if (message && all.length >= end) {
+        let at = start;
+        const attachments = sizes.map(part => all.subarray(at, (at += part)));
+        this._parts = [all.subarray(end)];
+        this._length = all.length - end;
+        this._needed = 4;
+        this._handle(message, attachments);
       }
-      if (all.length < total) {
-        this._needed = total;
-        return;
-      }
-      let at = 4 + size;
-      const attachments = sizes.map(part => all.subarray(at, (at += part)));
-      this._parts = [all.subarray(total)];
-      this._length = all.length - total;
-      this._needed = 4;
-      this._handle(message, attachments);
     }
   }
 
@@ -266,7 +265,6 @@ export class Link {
   private readonly _socket: net.Socket;
   private _frontend: Frontend = '';
   private _isWelcome = false;
-  private _isClosed = false;
   private _last = 0;
   private readonly _asked = new Map<number, IAsked>();
   /** What has arrived of the next frame, and how many bytes of it have to be there. */
