@@ -143,7 +143,10 @@ export function Proposal(props: IProposalProps): JSX.Element {
             placeholder={trans.__('Why not?')}
             value={word}
             onChange={event => setWord(event.target.value)}
-            onKeyDown={event => event.key === 'Enter' && reject()}
+            onKeyDown={({ key, nativeEvent }) =>
+              // While a word is composed, the key chooses its characters.
+              key === 'Enter' && !nativeEvent.isComposing && reject()
+            }
           />
           <span className="jp-mcp-side">
             {!isSeen && `${look} `}

@@ -291,8 +291,14 @@ def test_a_rejected_cell_leaves_nothing_and_the_client_gets_the_word(open_notebo
     call = assistant.start_call("propose_cell", source="import os", reason="Files.")
     inside = Ghost(notebook, "#mcp-notebook-panel")
     inside.expect_text("assistant 1.0 proposes a cell")
-    inside.place.get_by_role("textbox").fill("use pathlib")
-    inside.click("Reject")
+    word = inside.place.get_by_role("textbox")
+    word.fill("use pathlib")
+    inside.wait_until_ready("Reject")
+    # The key that ends a word's composition, as in Japanese, sends nothing.
+    keys = {"key": "Enter", "bubbles": True}
+    word.dispatch_event("keydown", {**keys, "isComposing": True})
+    expect(inside.button("Reject")).not_to_be_disabled()
+    word.dispatch_event("keydown", keys)
     assert "use pathlib" in answer_of(assistant, call)
     expect(Ghost(notebook).place).to_have_count(0, timeout=SOON)
     assert read_cells(notebook) == before
