@@ -56,8 +56,10 @@ def check(  # noqa: PLR0913 - one for each option
     """Test and review the tools of a notebook before a model uses them.
 
     The notebook runs in a kernel of its own. Each read-only tool is called with its examples: in a
-    copy of the kernel, to see what it changes, and by clients of both eras of MCP. If the notebook
-    has a lock, what has changed since is judged for callers: breaking, to look at, or compatible.
+    copy of the kernel, to see what it changes, and by clients of both eras of MCP.
+
+    If the notebook has a lock, what has changed since is judged for callers: breaking, to look at,
+    or compatible.
 
     The exit status is 1 if there is something to correct, and 2 if the check was not possible.
     """
