@@ -1,6 +1,7 @@
 """VS Code's own client: it finds the server of the extension, without a settings file."""
 
 import json
+import re
 
 import pytest
 from playwright.sync_api import expect
@@ -30,6 +31,21 @@ def test_vs_code_calls_the_tools_of_the_open_notebook_without_a_settings_file(op
     panel.expect_text("rain(day=3)", section="Last calls")
     panel.place.get_by_role("switch", name="Clients may call rain").click()
     window.wait_for_tool("rain", is_there=False)
+
+
+def test_copilots_agent_calls_the_tool(open_window):
+    window = open_window()
+    window.open("weather.ipynb", LOAD, RAIN)
+    window.run_all()
+    panel = window.panel
+    panel.expect_text("rain", section="Tools")
+    window.start_server("notebook")
+    window.wait_for_tool("rain")
+    window.start_agent()
+    chat = window.ask_agent("How much rain?")
+    chat.get_by_text("Allow in this Session").click(timeout=SOON)
+    expect(chat).to_contain_text(re.compile("The tool says: .*3 mm"), timeout=SOON)
+    panel.expect_text("rain(day=3)", section="Last calls")
 
 
 def test_a_window_with_settings_of_its_own_gets_no_second_server(open_window):

@@ -289,6 +289,21 @@ class Window:
         (self.folder / "call.json").write_text(call, encoding="utf-8")
         self.run_command("Tests: Invoke Tool")
 
+    def start_agent(self) -> None:
+        """Have the chat answered by Copilot's agent with a model that stands in for a real one."""
+        self.run_command("Tests: Start the Agent")
+        self._read("agent.json")
+
+    def ask_agent(self, text: str) -> Locator:
+        """Ask the agent, and return the chat."""
+        self.run_command("Chat: Open Chat (Agent)")
+        chat = self.page.locator(".interactive-session")
+        expect(chat.get_by_text("Stand-in")).to_be_visible(timeout=SOON)
+        chat.locator(".interactive-input-part .monaco-editor").first.click()
+        self.page.keyboard.type(text)
+        self.page.keyboard.press("Enter")
+        return chat
+
     def read_result(self) -> Any:
         """Return the result of that call."""
         return self._read("result.json")

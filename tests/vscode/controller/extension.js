@@ -2,7 +2,8 @@
  * What the tests need of VS Code: kernels, in place of Microsoft's extension, and a client.
  *
  * The controller runs cells by `helper.py`, one for each notebook. The commands write what VS Code's
- * own client of MCP lists and gets into a file of the notebooks' folder.
+ * own client of MCP lists and gets into a file of the notebooks' folder. The agent is Copilot's, with a
+ * model of ours, which needs neither a network nor an account.
  *
  * It starts with the window. With `onNotebook:jupyter-notebook` among its activation events, VS Code may
  * say "Detecting Kernels" for ever: it looks whether the event is done one frame after the last
@@ -13,6 +14,41 @@ const fs = require('fs');
 const path = require('path');
 const readline = require('readline');
 const vscode = require('vscode');
+
+/** Stands in for a model: calls the tool `rain` once, and says what came of it. */
+const model = {
+  provideLanguageModelChatInformation: () => [
+    {
+      id: 'stand-in',
+      name: 'Stand-in',
+      family: 'stand-in',
+      version: '1',
+      maxInputTokens: 100_000,
+      maxOutputTokens: 10_000,
+      capabilities: { toolCalling: true }
+    }
+  ],
+  provideLanguageModelChatResponse: async (_, messages, { tools = [] }, progress) => {
+    const results = messages.at(-1).content.filter(part => part instanceof vscode.LanguageModelToolResultPart);
+    const rain = tools.find(tool => tool.name.endsWith('_rain'));
+    if (rain && !results.length) {
+      progress.report(new vscode.LanguageModelToolCallPart('1', rain.name, { day: 3 }));
+    } else {
+      const said = results.flatMap(({ content }) => content.map(part => part.value)).join();
+      progress.report(new vscode.LanguageModelTextPart(`The tool says: ${said}`));
+    }
+  },
+  provideTokenCount: async () => 1
+};
+
+/** Start Copilot's extension, which VS Code has and which is off for those who have no account. */
+async function startAgent() {
+  const find = () => vscode.extensions.getExtension('GitHub.copilot-chat');
+  const isThere = new Promise(resolve => vscode.extensions.onDidChange(() => find() && resolve()));
+  await vscode.commands.executeCommand('workbench.extensions.action.enableAll');
+  await (find() ?? isThere);
+  await find().activate();
+}
 
 exports.activate = context => {
   const controller = vscode.notebooks.createNotebookController('tests', 'jupyter-notebook', 'Test kernel');
@@ -74,6 +110,11 @@ exports.activate = context => {
     vscode.commands.registerCommand('tests.listTools', () =>
       write('tools.json', vscode.lm.tools.map(tool => tool.name))
     ),
+    vscode.commands.registerCommand('tests.startAgent', async () => {
+      context.subscriptions.push(vscode.lm.registerLanguageModelChatProvider('tests', model));
+      await startAgent();
+      write('agent.json', true);
+    }),
     vscode.commands.registerCommand('tests.invokeTool', async () => {
       const { name, input } = JSON.parse(fs.readFileSync(path.join(folder, 'call.json'), 'utf8'));
       const tool = vscode.lm.tools.find(each => each.name.endsWith(name));
