@@ -458,7 +458,7 @@ def test_a_cell_that_is_accepted_while_the_kernel_is_busy_waits_for_its_turn(
         ghost.expect_text("The answer.")
         ghost.click("Accept and run")
         expect(notebook.cells.last.locator(".jp-InputPrompt")).to_have_text("[*]:")
-        assert "42" in answer_of(assistant, call)
+    assert "42" in answer_of(assistant, call)
 
 
 def test_a_proposal_and_its_edit_outlive_that_a_windowed_notebook_hides_its_cell(
