@@ -32,6 +32,7 @@ print(json.dumps({
     "completers": [m.matcher_identifier for m in ip.Completer.custom_matchers],
     "streams": [type(vars(type(s)).get("write")).__name__ for s in (sys.stdout, sys.stderr)],
     "builtins": ip.builtin_trap._nested_level,
+    "asking": [f.__qualname__ for f in (ip.kernel._sys_raw_input, ip.kernel._save_getpass)],
     "configurables": sum("mcp" in type(c).__module__ for c in ip.configurables),
 }))
 """

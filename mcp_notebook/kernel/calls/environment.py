@@ -2,11 +2,12 @@
 
 Runs in the user's kernel, on the threads of the calls. The patches do nothing outside of calls, and
 `CallEnvironment.close` undoes them. A call's outputs go to its `capture`. stdout and stderr are
-routed (`streams`) until the extension is unloaded; displays, ``input`` and functions that would end
-the kernel (``exit``, the loop's ``stop``) are patched while any call is active (counted), and
-afterwards until the next cell: to patch them for each call would take a tenth of it. Outside of
-calls, a patched function calls the original. `pyplot`, `progress_bars` and `descriptors` have their
-own patches.
+routed (`streams`) until the extension is unloaded; displays and functions that would end the kernel
+(``exit``, the loop's ``stop``) are patched while any call is active (counted), and afterwards until
+the next cell: to patch them for each call would take a tenth of it. ``input`` and ``getpass`` are
+patched only while a call is active: ipykernel saves them before a cell, and restores what it saved.
+Outside of calls, a patched function calls the original. `pyplot`, `progress_bars` and `descriptors`
+have their own patches.
 """
 
 import asyncio
@@ -83,6 +84,7 @@ class CallEnvironment:
         """Whether patches may stay after the last active call."""
         self._find_current: Callable[[], Capture | None] = CURRENT.get
         self._patches = FunctionPatches(CURRENT.get)
+        self._input_patches = FunctionPatches(CURRENT.get)
         self._display_pub: Any = shell.display_pub
         self._streams = Streams(self._find_call, self._find_writer, shell.displayhook)
 
@@ -120,11 +122,14 @@ class CallEnvironment:
             self._depth += 1
             for stream in self._streams.route():
                 self.descriptors.watch(stream)
-            if self._depth == 1 and not self._patches.are_in_place:
+            if self._depth > 1:
+                return
+            self._input_patches.install(
+                (builtins, "input", _refuse_input), (getpass, "getpass", _refuse_input)
+            )
+            if not self._patches.are_in_place:
                 self._patches.remove()
                 self._patches.install(
-                    (builtins, "input", _refuse_input),
-                    (getpass, "getpass", _refuse_input),
                     (self.shell, "showtraceback", self._show_error),
                     (self.shell, "showsyntaxerror", self._show_syntax_error),
                     # Not ipykernel's hooks, which are thread-local: a tool may use another thread.
@@ -147,10 +152,13 @@ class CallEnvironment:
                 )
 
     def release(self) -> None:
-        """End an active call; while a cell runs, the last one removes the patches."""
+        """End an active call; while a cell runs, the last one removes all patches."""
         with self._lock:
             self._depth -= 1
-            if self._depth == 0 and not self._is_between_cells:
+            if self._depth:
+                return
+            self._input_patches.remove()
+            if not self._is_between_cells:
                 self._patches.remove()
 
     def begin_cell(self) -> None:
@@ -174,6 +182,7 @@ class CallEnvironment:
         # All code here belongs to the call, even the threads of pools.
         self._find_current = lambda: capture
         self._patches = FunctionPatches(self._find_current)
+        self._input_patches = FunctionPatches(self._find_current)
 
     def run_on_main(self, function: Callable[[], None]) -> None:
         """Run a function on the main thread, if that is free; what it prints is the call's.

@@ -72,15 +72,18 @@ def test_records_are_taken_only_from_calls_whose_logs_are_read(environment):
     assert [(message.level, message.text) for message in sent] == [("error", "odd rows")]
 
 
-def test_patches_stay_from_call_to_call_and_a_cell_finds_none(environment):
+def test_patches_stay_from_call_to_call_and_a_cell_finds_none(environment, shell):
     def call(within=lambda: None):
         with environment.route_outputs(Capture()):
             within()
             with pytest.raises(ToolError):
+                shell.ask_exit()
+            with pytest.raises(ToolError):
                 input()
-        return builtins.input
+        assert builtins.input is asking  # ipykernel would save ours, and restore it after a cell
+        return shell.ask_exit
 
-    original = builtins.input
+    original, asking = shell.ask_exit, builtins.input
     assert call() is original  # a cell runs
     environment.end_cell()
     ours = call()
@@ -88,13 +91,10 @@ def test_patches_stay_from_call_to_call_and_a_cell_finds_none(environment):
     assert call() is ours
     assert call(environment.begin_cell) is original  # the call outlasts the cell's beginning
     environment.end_cell()
-    builtins.input = another = lambda: "another"  # by a thread of the user's, say
-    try:
-        assert call()() == "another"
-        environment.begin_cell()
-        assert builtins.input is another
-    finally:
-        builtins.input = original
+    shell.ask_exit = another = lambda: "another"  # by a thread of the user's, say
+    assert call()() == "another"
+    environment.begin_cell()
+    assert shell.ask_exit is another
 
 
 def test_what_would_end_the_kernel_or_wait_for_input_is_refused_within_a_call(environment, loop):
