@@ -148,6 +148,7 @@ class _Outgoing(asyncio.Protocol):
     """Messages to stdout, one per line; at most one of them waits in memory for the client."""
 
     def __init__(self) -> None:
+        self._turn = asyncio.Lock()
         self._writable = asyncio.Event()
         self._writable.set()
         self._transport: asyncio.WriteTransport | None = None
@@ -171,11 +172,11 @@ class _Outgoing(asyncio.Protocol):
 
         Does nothing when the client is gone: stdin ends as well.
         """
-        while not self._writable.is_set():
-            await self._writable.wait()
-        if self._transport is not None:
-            self._transport.writelines([*expand(pieces), b"\n"])  # one system call
-            await self._writable.wait()
+        async with self._turn:
+            await self._writable.wait()  # the sender of the last message may have been cancelled
+            if self._transport is not None:
+                self._transport.writelines([*expand(pieces), b"\n"])  # one system call
+                await self._writable.wait()
 
 
 class SendPieces(Protocol):

@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 import sys
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 
 import anyio
 import pytest
@@ -267,29 +267,71 @@ async def test_a_call_that_runs_when_the_bridge_stops_is_told_so(home, era):
         assert text == "The bridge was stopped, and the call was cancelled."
 
 
-@pytest.mark.anyio
-@pytest.mark.skipif(sys.platform == "win32", reason="pipes")
-async def test_a_client_that_does_not_read_holds_up_the_answers_which_do_not_pile_up(home):
-    size, count = 200_000, 20
+@asynccontextmanager
+async def outgoing_to_pipe():
+    """Yield what writes to a pipe, its transport, and the end that a client reads."""
     reader, writer = os.pipe()
     outgoing = _Outgoing()
     pipe = os.fdopen(writer, "wb", 0)
     transport, _ = await asyncio.get_running_loop().connect_write_pipe(lambda: outgoing, pipe)
-
-    def read():
-        with os.fdopen(reader, "rb") as lines:
-            return [json.loads(lines.readline()) for _ in range(count)]
-
-    with anyio.fail_after(LIMIT):
-        async with anyio.create_task_group() as tasks:
-            for number in range(count):
-                answer = {"jsonrpc": "2.0", "id": number, "result": {"a": "x" * size}}
-                tasks.start_soon(outgoing.send, json.dumps(answer).encode())
-            await anyio.wait_all_tasks_blocked()
-            assert 0 < transport.get_write_buffer_size() < 2 * size
-            answers = await to_thread.run_sync(read)
-    assert [answer["id"] for answer in answers] == list(range(count))
+    with os.fdopen(reader, "rb") as lines, anyio.fail_after(LIMIT):
+        yield outgoing, transport, lines
     transport.close()
+
+
+@pytest.mark.anyio
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes")
+async def test_a_client_that_does_not_read_holds_up_the_answers_which_do_not_pile_up():
+    size, count = 200_000, 20
+    async with (
+        outgoing_to_pipe() as (outgoing, transport, lines),
+        anyio.create_task_group() as tasks,
+    ):
+        for number in range(count):
+            answer = {"jsonrpc": "2.0", "id": number, "result": {"a": "x" * size}}
+            tasks.start_soon(outgoing.send, json.dumps(answer).encode())
+        await anyio.wait_all_tasks_blocked()
+        assert 0 < transport.get_write_buffer_size() < 2 * size
+        answers = await to_thread.run_sync(
+            lambda: [json.loads(lines.readline()) for _ in range(count)]
+        )
+    assert [answer["id"] for answer in answers] == list(range(count))
+
+
+@pytest.mark.anyio
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes")
+async def test_a_call_with_endless_messages_lets_a_slow_client_have_the_answers_of_others():
+    async with outgoing_to_pipe() as (outgoing, _transport, lines):
+
+        async def say_without_end():
+            while True:
+                await outgoing.send(b"x" * 200_000)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(say_without_end)
+            await anyio.wait_all_tasks_blocked()
+            tasks.start_soon(outgoing.send, b"answer")
+            await anyio.wait_all_tasks_blocked()
+            first = await to_thread.run_sync(lambda: [lines.readline(), lines.readline()])
+            tasks.cancel_scope.cancel()
+    assert first[1] == b"answer\n"
+
+
+@pytest.mark.anyio
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes")
+async def test_a_message_whose_sender_is_cancelled_is_written_whole_and_before_the_next():
+    size = 200_000
+    async with outgoing_to_pipe() as (outgoing, transport, lines):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(outgoing.send, b"1" * size)
+            await anyio.wait_all_tasks_blocked()
+            tasks.cancel_scope.cancel()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(outgoing.send, b"2" * size)
+            await anyio.wait_all_tasks_blocked()
+            assert transport.get_write_buffer_size() <= size
+            read = await to_thread.run_sync(lambda: [lines.readline(), lines.readline()])
+    assert read == [b"1" * size + b"\n", b"2" * size + b"\n"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
