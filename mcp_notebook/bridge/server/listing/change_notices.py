@@ -165,9 +165,9 @@ class ChangeNotices:
             return
         client = (request.caller.name, request.profile.program)
         tools = self._list_entries(request.caller, "tool")
-        if self._listed.get(client, tools) is not tools:
+        if self._listed.get(client, tools) != tools:
             with anyio.move_on_after(LIST_LIMIT):
-                while self._listed.get(client) is not tools:
+                while self._listed.get(client) != tools:
                     await self._new_list.wait()
                 await anyio.sleep(LIST_MARGIN)
             self._listed[client] = tools

@@ -15,6 +15,7 @@ from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.listing import change_notices
 from mcp_notebook.bridge.server.sessions.client_profile import read_profile
+from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
 from mcp_notebook.bridge.server.sessions.client_sessions import ClientSession
 from mcp_notebook.wire import messages
 
@@ -240,3 +241,17 @@ async def test_a_client_that_has_left_is_notified_no_more():
     session.end()
     notices.add_session(read_profile("2025-11-25", None, {}, session), OWNER)
     assert session not in notices._listeners
+
+
+async def test_an_answer_waits_for_no_list_while_the_tools_are_equal():
+    notices = change_notices.ChangeNotices(
+        lambda _caller, kind: [kind]  # as for a caller whose list is no longer cached
+    )
+    client = {"name": "claude-code", "version": "2"}
+    profile = read_profile("2025-11-25", client, {}, None)
+    request = ClientRequest(
+        profile=profile, id=1, caller=OWNER, meta={}, is_stdio=True, channel=None
+    )
+    notices.note_list(request)
+    with anyio.fail_after(change_notices.LIST_LIMIT / 2):
+        await notices.notify_caller(request)
