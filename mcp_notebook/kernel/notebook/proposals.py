@@ -23,7 +23,7 @@ from concurrent.futures import Future
 from typing import Any, Literal, TypeAlias
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from mcp_notebook.errors import ProposalError, ToolError
 from mcp_notebook.wire import messages
@@ -55,22 +55,18 @@ _GONE = (
 
 
 class Draft(Struct, frozen=True, kw_only=True):
-    """What a client proposes, checked, and where it would go."""
+    """What a client proposes, and where it would go; as in `messages.OpenProposal`."""
 
     source: str
     reason: str
     kind: Kind = "code"
     after: str | None = None
-    """See `messages.OpenProposal`, also for the others."""
+    """Until the draft is checked, the client's word for that cell."""
     replaces: str | None = None
     tool: str = ""
+    """Likewise, the client's word for that tool."""
     base: str | None = None
     warnings: Sequence[str] = ()
-
-    @property
-    def place(self) -> tuple[str | None, str | None, str]:
-        """Where it would go; two proposals for one place exclude each other."""
-        return self.after, self.replaces, self.tool
 
 
 class Ending(Struct, frozen=True):
@@ -115,12 +111,7 @@ class Proposal(Struct, eq=False, kw_only=True):
     @property
     def digest(self) -> str:
         """The digest of what was proposed."""
-        return make_digest(self.draft.source)
-
-    @property
-    def is_edited(self) -> bool:
-        """Whether the person has changed the source."""
-        return self.source != self.draft.source
+        return hashlib.sha256(self.draft.source.encode()).hexdigest()
 
     def describe(self, wait: float) -> messages.OpenProposal:
         """Return what pages show of it.
@@ -128,43 +119,29 @@ class Proposal(Struct, eq=False, kw_only=True):
         Args:
             wait: Seconds that a person has to decide.
         """
-        draft = self.draft
+        shown = structs.asdict(self.draft)
+        shown["warnings"] = [*self.draft.warnings, *self.changes]
         return messages.OpenProposal(
             number=self.number,
             client=self.client,
-            reason=draft.reason,
-            kind=draft.kind,
-            source=draft.source,
             digest=self.digest,
             asked=round(self.asked, 1),
             ends=0.0 if self.is_task() else round(self.asked + wait, 1),
-            after=draft.after,
-            replaces=draft.replaces,
-            tool=draft.tool,
-            base=draft.base,
-            warnings=[*draft.warnings, *self.changes],
             state="taken" if self.state == "taken" else "open",
+            **shown,
         )
 
 
-def make_digest(source: str) -> str:
-    """Return the SHA-256 of a source, in hex."""
-    return hashlib.sha256(source.encode()).hexdigest()
-
-
 class Proposals:
-    """The proposals of one notebook.
+    """The proposals of one notebook."""
 
-    Args:
-        wait: Seconds that a person has to decide.
-    """
-
-    def __init__(self, *, wait: float = ANSWER_LIMIT) -> None:
-        self.wait = wait
+    def __init__(self) -> None:
+        self.wait = ANSWER_LIMIT
+        """Seconds that a person has to decide."""
         self.on_change: Callable[[], None] = lambda: None
         """Called after each change, on the thread that made it."""
         self.on_inserted: Callable[[Proposal], None] = lambda _proposal: None
-        """Called with each proposal whose cell is in the notebook; before `on_change`."""
+        """Called with each proposal that a page has inserted; before `on_change`."""
         self._numbers = itertools.count(1)
         self._open: dict[int, Proposal] = {}
         """Those without an ending."""
@@ -188,15 +165,12 @@ class Proposals:
         for each in tuple(self._open.values()):  # of one nobody waits for
             self.look(each)
         with self._lock:
-            rivals = [
-                each
-                for each in self.undecided
-                if each.state == "open"
-                and (each.owner, each.client, each.draft.place) == (owner, client, draft.place)
-                and (draft.replaces or draft.tool or draft.after)
-            ]
-            for rival in rivals:
-                self._end(rival, "withdrawn", "It was replaced by your newer one.")
+            place = (owner, client, draft.tool, draft.after) if draft.tool or draft.after else None
+            for each in self.undecided:
+                if each.state == "open" and place == (
+                    *(each.owner, each.client, each.draft.tool, each.draft.after),
+                ):
+                    self._end(each, "withdrawn", "It was replaced by your newer one.")
             same_owner = sum(each.owner == owner for each in self._open.values())
             if same_owner >= MAX_OF_CLIENT or len(self._open) >= MAX_OPEN:
                 whose = f"{same_owner} proposals of yours"
@@ -356,7 +330,8 @@ class Proposals:
     def _insert(self, proposal: Proposal, cell: str) -> None:
         self._move(proposal, "inserted")
         proposal.cell = cell
-        self.on_inserted(proposal)
+        if cell:
+            self.on_inserted(proposal)
         if not proposal.run:
             self._settle(proposal, "The user has not run it.")
 
@@ -369,8 +344,8 @@ class Proposals:
     def _settle(
         self, proposal: Proposal, text: str, outputs: Sequence[Mapping[str, Any]] = ()
     ) -> None:
-        edited = proposal.source if proposal.is_edited else None
-        how = "with changes" if proposal.is_edited else "as it is"
+        edited = None if proposal.source == proposal.draft.source else proposal.source
+        how = "as it is" if edited is None else "with changes"
         text = f"The user has accepted your cell {how}, and it is in the notebook. {text}"
         self._end(proposal, "settled", text, source=edited, outputs=outputs)
 

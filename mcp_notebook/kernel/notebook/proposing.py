@@ -7,8 +7,8 @@ clients that may propose also read variables, and the sources of the cells.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import Any
 from urllib.parse import quote
 
 from IPython.display import display
@@ -19,7 +19,7 @@ from mcp_notebook.kernel.calls.active_call import ActiveCall
 from mcp_notebook.kernel.calls.capture import current_capture
 from mcp_notebook.kernel.calls.invoker import Invoker
 from mcp_notebook.kernel.notebook.accepted_cells import AcceptedCells
-from mcp_notebook.kernel.notebook.cell_sources import CellSources
+from mcp_notebook.kernel.notebook.client_cells import ClientCells
 from mcp_notebook.kernel.notebook.hidden_text import describe_hidden, parse_source
 from mcp_notebook.kernel.notebook.inspection import Inspection
 from mcp_notebook.kernel.notebook.loaded_extension import comes_from_jupyter
@@ -32,7 +32,7 @@ from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, make_own_resou
 from mcp_notebook.kernel.tools.options import ResourceOptions, ToolOptions
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.text.terminal import print_data, print_output
-from mcp_notebook.text.wording import make_printable, suggest
+from mcp_notebook.text.wording import make_printable
 from mcp_notebook.wire import messages
 
 NAME = "propose_cell"
@@ -87,20 +87,20 @@ class Proposing:
 
     Args:
         parts: The notebook.
-        queue: Its proposals.
     """
 
-    def __init__(self, parts: ProposingParts, queue: Proposals | None = None) -> None:
+    def __init__(self, parts: ProposingParts) -> None:
         self._parts = parts
-        self.queue = queue or Proposals()
+        self.queue = Proposals()
+        """The open proposals."""
         self.on_switch: Callable[[], None] = lambda: None
         """Called when clients may propose, or no longer; on any thread."""
         self.is_on = False
         """Whether clients may propose cells."""
-        self._cells = CellSources(parts.file)
+        self._cells = ClientCells(parts.file, parts.registry, parts.get_listed_names)
         self.accepted = AcceptedCells(parts.shell.user_ns, parts.registry)
         """The cells that were accepted."""
-        self.queue.on_inserted = self._note_inserted
+        self.queue.on_inserted = self.accepted.add
         self._first_session: str | None = None
         """The frontend that ran the first cell; of a headless notebook, the bridge."""
         self._was_watched = self._is_watched = False
@@ -229,26 +229,21 @@ class Proposing:
         proposal = next((each for each in self.queue.undecided if each.number == number), None)
         if proposal is None:
             return
-        draft, gone = proposal.draft, self._parts.registry.deleted_cells
-        why = None
+        draft, why = proposal.draft, None
         if draft.tool:
             try:
-                place = self._find_replaced(draft.tool)
+                draft = self._cells.place(draft)
             except ToolError:
-                why, place = "is gone", {"replaces": None, "tool": "", "base": None}
-            if place != {"replaces": draft.replaces, "tool": draft.tool, "base": draft.base}:
-                why = f"The tool `{draft.tool}` {why or 'has changed'} since this was proposed."
-                draft = structs.replace(draft, **place)
-        elif draft.after in gone:
-            why = "The cell below which it would stand was deleted."
+                draft = structs.replace(draft, replaces=None, tool="", base=None)
+            if draft != proposal.draft:
+                verb = "has changed" if draft.tool else "is gone"
+                why = f"The tool `{proposal.draft.tool}` {verb} since this was proposed."
+        elif draft.after in self._parts.registry.deleted_cells:
             draft = structs.replace(draft, after=None)
+            why = "The cell below which it would stand was deleted."
         if why is not None:
             self.queue.move(proposal, draft, why)
             raise ProposalError(f"{why} Look at it again.")
-
-    def _note_inserted(self, proposal: Proposal) -> None:
-        if proposal.cell:
-            self.accepted.add(proposal)
 
     def _undo(self, number: int) -> str:
         names = self.accepted.list_undone(number)
@@ -271,19 +266,12 @@ class Proposing:
 
     # -- the tool ----------------------------------------------------------------------------------
 
-    async def _propose(
-        self,
-        source: str,
-        reason: str,
-        kind: Kind,
-        after: str | None,
-        replaces: str | None,
-    ) -> None:
+    async def _propose(self, draft: Draft) -> None:
         call = self._find_call()
         is_own = call.client.program is None
         if not is_own:
             self._check_person()
-        draft = self._make_draft(source, reason, kind, after, replaces)
+        draft = self._check(draft)
         program = describe_program(call.client.program)
         proposal = self.queue.add(
             draft,
@@ -336,11 +324,11 @@ class Proposing:
         if ending.state != "settled":
             raise ToolError(ending.text)
         print_output(ending.text)
-        tools = [tool for tool in self._parts.registry.tools if tool.cell == proposal.cell]
         others = self._parts.get_listed_names()
-        for tool in tools if proposal.cell else ():
-            name = others[tool.name].name if tool.name in others else tool.name
-            print_output(f"The {tool.kind_word} `{name}` is listed now.")
+        for tool in self._parts.registry.tools:
+            if proposal.ran_at is not None and tool.cell == proposal.cell:
+                name = others[tool.name].name if tool.name in others else tool.name
+                print_output(f"The {tool.kind_word} `{name}` is listed now.")
         if ending.source is not None:
             print_data(f"The final source:\n\n{ending.source}\n")
         for output in ending.outputs:
@@ -348,14 +336,13 @@ class Proposing:
 
     # -- what is proposed --------------------------------------------------------------------------
 
-    def _make_draft(
-        self, source: str, reason: str, kind: Kind, after: str | None, replaces: str | None
-    ) -> Draft:
-        """Return a proposal that a person can be asked about.
+    def _check(self, draft: Draft) -> Draft:
+        """Return a draft that a person can be asked about, with its place.
 
         Raises:
             ToolError: It is not fit to be asked about; it says what to change.
         """
+        source, reason, kind = draft.source, draft.reason, draft.kind
         if not source.strip() or not reason.strip():
             raise ToolError("The source and the reason must not be empty.")
         unseen = sum(not each.isprintable() for each in source if each != "\t")  # with "\n"
@@ -364,7 +351,7 @@ class Proposing:
                 f"A person has to read it: at most {MAX_SOURCE:,} characters are proposed, "
                 f"{MAX_LINES:,} of them line breaks or unseen, with a reason of {MAX_REASON:,}."
             )
-        if kind == "markdown" and replaces is not None:
+        if kind == "markdown" and draft.tool:
             raise ToolError("The cell of a tool is code: replace it with code.")
         source = replace_surrogates(source)
         tree = None
@@ -380,49 +367,16 @@ class Proposing:
             problems = list(list_tool_problems(source, tree))
             if problems:
                 raise ToolError("\n".join(["Nobody was asked: first mend this.", *problems]))
-        place: dict[str, Any] = {}
-        if replaces is not None:
-            place = self._find_replaced(replaces)
-        elif after is not None:
-            place = {"after": self._find_cell(after)}
-        return Draft(
+        return structs.replace(
+            self._cells.place(draft),
             source=source,
             reason=make_printable(replace_surrogates(reason)),
-            kind=kind,
             warnings=tuple(describe_hidden(source, tree, self._find_automagic)),
-            **place,
         )
 
     def _find_automagic(self, word: str) -> object:
         shell = self._parts.shell
         return shell.automagic and shell.find_magic(word)
-
-    def _find_replaced(self, name: str) -> dict[str, Any]:
-        tool = self._find_tool(name)
-        if tool is None:
-            raise self._make_unknown(name, "no tool")
-        base = None if tool.cell is None else self._cells.find(tool.cell)
-        return {"replaces": tool.cell, "tool": tool.name, "base": base}
-
-    def _find_cell(self, word: str) -> str | None:
-        tool = self._find_tool(word)
-        if tool is not None:
-            return tool.cell
-        if self._cells.find(word) is None:
-            raise self._make_unknown(word, "no tool, and no cell of the id,")
-        return word
-
-    def _find_tool(self, name: str) -> DeclaredTool | None:
-        """Return the author's tool that clients know by this name."""
-        others = self._parts.get_listed_names().values()
-        own = next((each.tool for each in others if each.name == name), name)
-        return next((tool for tool in self._parts.registry.tools if tool.name == own), None)
-
-    def _make_unknown(self, word: str, what: str) -> ToolError:
-        names = [tool.name for tool in self._parts.registry.tools]
-        close = suggest(word[:100], names)
-        hint = f"Did you mean {close!r}?" if close else "The resource with the cells has their ids."
-        return ToolError(f"The notebook has {what} {word[:100]!r}. {hint}")
 
     def _make_resource(self) -> DeclaredTool:
         def read_cells() -> str:
@@ -453,11 +407,11 @@ def _describe_place(draft: Draft) -> str:
     return kinds[draft.kind]
 
 
-def _make_tool(propose: Callable[..., Any]) -> DeclaredTool:
+def _make_tool(propose: Callable[[Draft], Awaitable[None]]) -> DeclaredTool:
     async def propose_cell(
         source: str,
         reason: str,
-        kind: Literal["code", "markdown", "tool"] = "code",
+        kind: Kind = "code",
         after: str | None = None,
         replaces: str | None = None,
     ) -> None:
@@ -474,7 +428,9 @@ def _make_tool(propose: Callable[..., Any]) -> DeclaredTool:
             after: The name of a tool or the id of a cell below which it goes; else at the end.
             replaces: The name of the tool whose cell this source replaces.
         """
-        await propose(source, reason, kind, after, replaces)
+        await propose(
+            Draft(source=source, reason=reason, kind=kind, after=after or None, tool=replaces or "")
+        )
 
     options = ToolOptions(
         title="Propose a cell",
