@@ -113,24 +113,6 @@ class Proposal(Struct, eq=False, kw_only=True):
         """The digest of what was proposed."""
         return hashlib.sha256(self.draft.source.encode()).hexdigest()
 
-    def describe(self, wait: float) -> messages.OpenProposal:
-        """Return what pages show of it.
-
-        Args:
-            wait: Seconds that a person has to decide.
-        """
-        shown = structs.asdict(self.draft)
-        shown["warnings"] = [*self.draft.warnings, *self.changes]
-        return messages.OpenProposal(
-            number=self.number,
-            client=self.client,
-            digest=self.digest,
-            asked=round(self.asked, 1),
-            ends=0.0 if self.is_task() else round(self.asked + wait, 1),
-            state="taken" if self.state == "taken" else "open",
-            **shown,
-        )
-
 
 class Proposals:
     """The proposals of one notebook."""
@@ -151,6 +133,21 @@ class Proposals:
     def undecided(self) -> tuple[Proposal, ...]:
         """Those that a person or a page has to act on, oldest first; on any thread."""
         return tuple(each for each in tuple(self._open.values()) if each.state != "inserted")
+
+    def describe(self) -> list[messages.OpenProposal]:
+        """Return what pages show of the undecided ones, oldest first; on any thread."""
+        return [
+            messages.OpenProposal(
+                number=each.number,
+                client=each.client,
+                digest=each.digest,
+                asked=round(each.asked, 1),
+                ends=0.0 if each.is_task() else round(each.asked + self.wait, 1),
+                state="taken" if each.state == "taken" else "open",
+                **structs.asdict(each.draft) | {"warnings": [*each.draft.warnings, *each.changes]},
+            )
+            for each in self.undecided
+        ]
 
     # -- clients -----------------------------------------------------------------------------------
 
@@ -199,11 +196,6 @@ class Proposals:
                 self._end(proposal, "withdrawn", reason)
         self.on_change()
 
-    def withdraw_all(self, reason: str) -> None:
-        """End all proposals that no page has inserted."""
-        for proposal in self.undecided:
-            self.withdraw(proposal, reason)
-
     def look(self, proposal: Proposal) -> None:
         """End or reopen a proposal whose time is over; its client's call looks now and then."""
         now = time.monotonic()
@@ -224,11 +216,20 @@ class Proposals:
 
     # -- a person's decisions ----------------------------------------------------------------------
 
-    def take(self, request: messages.TakeProposal) -> str:
+    def take(
+        self,
+        request: messages.TakeProposal,
+        place_again: Callable[[Draft], tuple[Draft, str]],
+    ) -> str:
         """Claim a proposal for a page.
 
+        Args:
+            request: The page's request.
+            place_again: Returns the draft with its place as it is now, and what has changed.
+
         Raises:
-            ProposalError: It is not open, or not the one that the person saw.
+            ProposalError: It is not open, not the one that the person saw, or its place has
+                changed, so that she looks again.
         """
         with self._lock:
             proposal = self._find_open(request.number)
@@ -236,19 +237,15 @@ class Proposals:
                 raise ProposalError(
                     f"Proposal {request.number} is not the one that you saw: look at it again."
                 )
+            proposal.draft, why = place_again(proposal.draft)
+            if why:
+                proposal.changes.append(why)
+                raise ProposalError(f"{why} Look at it again.")
             proposal.source = proposal.draft.source if request.source is None else request.source
             proposal.run = request.run and proposal.draft.kind != "markdown"
             self._move(proposal, "taken")
         self.on_change()
         return f"Inserting the cell that {proposal.client} proposes."
-
-    def move(self, proposal: Proposal, draft: Draft, why: str) -> None:
-        """Note that the place of an open proposal has changed, so that a person looks again."""
-        with self._lock:
-            if proposal.state == "open":
-                proposal.draft = draft
-                proposal.changes.append(why)
-        self.on_change()
 
     def settle(self, request: messages.SettleProposal) -> str:
         """Note what a page has done with a proposal that it has taken.

@@ -124,12 +124,12 @@ class Proposing:
         own = (self._parts.inspection.tool, *(self._own if on else ()))
         registry.built_in = {tool.name: tool for tool in own}
         self.is_on = on
-        if not on:
-            self.queue.withdraw_all(_OFF)
         self.on_switch()
-        if not on:
-            return "Clients can no longer propose cells."
-        return SWITCHED_ON + ("" if self._is_listed else _TAKEN_NAME)
+        if on:
+            return SWITCHED_ON + ("" if self._is_listed else _TAKEN_NAME)
+        for each in self.queue.undecided:
+            self.queue.withdraw(each, _OFF)
+        return "Clients can no longer propose cells."
 
     @property
     def _is_listed(self) -> bool:
@@ -193,8 +193,7 @@ class Proposing:
             case messages.SwitchProposals():
                 return self.switch(on=request.on)
             case messages.TakeProposal():
-                self._check_place(request.number)
-                return self.queue.take(request)
+                return self.queue.take(request, self._place_again)
             case messages.SettleProposal():
                 return self.queue.settle(request)
             case messages.RejectProposal():
@@ -206,13 +205,13 @@ class Proposing:
         """Return whether clients may propose, and the open proposals, for ``%mcp propose``."""
         self._told = max((each.number for each in self.queue.undecided), default=self._told)
         parts = [
-            f"{each.number}. {make_printable(each.client)} proposes {_describe_place(each.draft)}: "
-            f"{' '.join(each.draft.reason.split())}\n"
-            + "".join(f"   Note: {warning}\n" for warning in each.draft.warnings)
-            + "".join(f"   | {make_printable(line)}\n" for line in each.draft.source.split("\n"))
+            f"{each.number}. {make_printable(each.client)} proposes {_describe_place(each)}: "
+            f"{' '.join(each.reason.split())}\n"
+            + "".join(f"   Note: {warning}\n" for warning in each.warnings)
+            + "".join(f"   | {make_printable(line)}\n" for line in each.source.split("\n"))
             + f"   `%mcp propose accept {each.number}` puts it into the next cell; "
             f"`%mcp propose reject {each.number} why` tells the client."
-            for each in self.queue.undecided
+            for each in self.queue.describe()
         ]
         if parts:
             return "\n\n".join(parts)
@@ -220,30 +219,20 @@ class Proposing:
             return "Clients cannot propose cells; `%mcp propose on` lets them."
         return "No cell is proposed now; `%mcp propose off` ends that clients may."
 
-    def _check_place(self, number: int) -> None:
-        """Ask the person again if the place of a proposal has changed, as far as the kernel knows.
-
-        Raises:
-            ProposalError: It has.
-        """
-        proposal = next((each for each in self.queue.undecided if each.number == number), None)
-        if proposal is None:
-            return
-        draft, why = proposal.draft, None
+    def _place_again(self, draft: Draft) -> tuple[Draft, str]:
+        """Return a draft with its place as it is now, and what has changed; "" for nothing."""
         if draft.tool:
             try:
-                draft = self._cells.place(draft)
+                placed = self._cells.place(draft)
             except ToolError:
-                draft = structs.replace(draft, replaces=None, tool="", base=None)
-            if draft != proposal.draft:
-                verb = "has changed" if draft.tool else "is gone"
-                why = f"The tool `{proposal.draft.tool}` {verb} since this was proposed."
+                placed = structs.replace(draft, replaces=None, tool="", base=None)
+            if placed != draft:
+                verb = "has changed" if placed.tool else "is gone"
+                return placed, f"The tool `{draft.tool}` {verb} since this was proposed."
         elif draft.after in self._parts.registry.deleted_cells:
             draft = structs.replace(draft, after=None)
-            why = "The cell below which it would stand was deleted."
-        if why is not None:
-            self.queue.move(proposal, draft, why)
-            raise ProposalError(f"{why} Look at it again.")
+            return draft, "The cell below which it would stand was deleted."
+        return draft, ""
 
     def _undo(self, number: int) -> str:
         names = self.accepted.list_undone(number)
@@ -255,12 +244,8 @@ class Proposing:
         if self._parts.invoker.runs_cell:
             raise ProposalError("A cell is running. Take it back when that has ended.")
         loop = self._parts.shell.kernel.io_loop.asyncio_loop
-
-        def undo() -> None:
-            self.accepted.undo(number)
-            self.queue.on_change()
-
-        loop.call_soon_threadsafe(undo)
+        loop.call_soon_threadsafe(self.accepted.undo, number)
+        loop.call_soon_threadsafe(self.queue.on_change)
         listed = ", ".join(f"`{name}`" for name in names)
         return f"Took back {listed}." if names else "It had defined nothing that is still there."
 
@@ -363,20 +348,18 @@ class Proposing:
                 raise ToolError(
                     f"The source is not the code of a cell: {error.msg}{line}. Nobody was asked."
                 ) from None
-        if kind == "tool" and tree is not None:
-            problems = list(list_tool_problems(source, tree))
-            if problems:
-                raise ToolError("\n".join(["Nobody was asked: first mend this.", *problems]))
+        if tree and kind == "tool" and (problems := list(list_tool_problems(source, tree))):
+            raise ToolError("\n".join(["Nobody was asked: first mend this.", *problems]))
+        shell = self._parts.shell
+        hidden = describe_hidden(
+            source, tree, lambda word: shell.automagic and shell.find_magic(word)
+        )
         return structs.replace(
             self._cells.place(draft),
             source=source,
             reason=make_printable(replace_surrogates(reason)),
-            warnings=tuple(describe_hidden(source, tree, self._find_automagic)),
+            warnings=tuple(hidden),
         )
-
-    def _find_automagic(self, word: str) -> object:
-        shell = self._parts.shell
-        return shell.automagic and shell.find_magic(word)
 
     def _make_resource(self) -> DeclaredTool:
         def read_cells() -> str:
@@ -400,11 +383,11 @@ class Proposing:
         return make_own_resource(read_cells, options)
 
 
-def _describe_place(draft: Draft) -> str:
-    if draft.tool:
-        return f"another cell of `{draft.tool}`"
+def _describe_place(proposal: messages.OpenProposal) -> str:
+    if proposal.tool:
+        return f"another cell of `{proposal.tool}`"
     kinds = {"code": "a cell", "markdown": "a cell of Markdown", "tool": "a cell with a tool"}
-    return kinds[draft.kind]
+    return kinds[proposal.kind]
 
 
 def _make_tool(propose: Callable[[Draft], Awaitable[None]]) -> DeclaredTool:
@@ -448,15 +431,9 @@ def _make_tool(propose: Callable[[Draft], Awaitable[None]]) -> DeclaredTool:
 def _show_output(output: Mapping[str, Any]) -> None:
     """Print or display an output of a cell, in nbformat's form, as a part of the call's result."""
     match output:
-        case {"output_type": "stream", "text": str() | list() as text}:
-            print_data("".join(map(str, text)))
+        case {"output_type": "stream", "text": str(text)}:
+            print_data(text)
         case {"output_type": "execute_result" | "display_data", "data": dict(data)}:
-            display({str(key): _join(value) for key, value in data.items()}, raw=True)
+            display(data, raw=True)
         case {"output_type": "error", "ename": name, "evalue": value}:
             print_output(f"The cell raised {name}: {value}")
-
-
-def _join(value: Any) -> Any:
-    """Return a text that nbformat may have divided into lines."""
-    is_lines = isinstance(value, list) and all(isinstance(line, str) for line in value)
-    return "".join(value) if is_lines else value
