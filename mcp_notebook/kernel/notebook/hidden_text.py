@@ -26,7 +26,6 @@ _NESTED = 8
 """Cell magics below each other that are looked into."""
 _DIRECTION = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _SPACES = re.compile("[^\\S \t\n\r\x0b\x0c\x1c-\x1f\x85\u2028\u2029]")
-_RETURN = re.compile("\r")
 _LINE_ENDS = re.compile("[\x0b\x1c-\x1e\x85\u2028\u2029]")
 _RIGHT_TO_LEFT = re.compile(
     "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]"
@@ -87,7 +86,7 @@ def describe_hidden(
     what = "changes the direction of text, so that code is not in the order you see"
     yield from _find_lines(lines, _DIRECTION.search, what)
     what = "has a carriage return, which can make text look overwritten"
-    yield from _find_lines(lines, _RETURN.search, what)
+    yield from _find_lines(lines, re.compile("\r").search, what)
     yield from _find_lines(lines, _SPACES.search, "has a space that is not the usual one")
     yield from _find_lines(lines, _has_invisible, "has invisible characters")
     expanded = [line.expandtabs() for line in lines]
@@ -130,10 +129,8 @@ def _has_invisible(line: str) -> bool:
 
 
 def _is_invisible(character: str) -> bool:
-    if character in "\t\r" or (character.isascii() and character.isprintable()):
-        return False
     is_format = unicodedata.category(character) in ("Cc", "Cf", "Cn", "Co", "Zl", "Zp")
-    return is_format and not _DIRECTION.match(character)
+    return is_format and character not in "\t\r" and not _DIRECTION.match(character)
 
 
 def _describe_names(source: str) -> Iterator[str]:

@@ -162,11 +162,10 @@ class Proposals:
         for each in tuple(self._open.values()):  # of one nobody waits for
             self.look(each)
         with self._lock:
-            place = (owner, client, draft.tool, draft.after) if draft.tool or draft.after else None
+            sent = owner, client, draft.tool, draft.after
             for each in self.undecided:
-                if each.state == "open" and place == (
-                    *(each.owner, each.client, each.draft.tool, each.draft.after),
-                ):
+                other = each.owner, each.client, each.draft.tool, each.draft.after
+                if sent == other and (draft.tool or draft.after) and each.state == "open":
                     self._end(each, "withdrawn", "It was replaced by your newer one.")
             same_owner = sum(each.owner == owner for each in self._open.values())
             if same_owner >= MAX_OF_CLIENT or len(self._open) >= MAX_OPEN:

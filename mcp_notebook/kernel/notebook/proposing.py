@@ -50,7 +50,6 @@ LOOK = 0.5
 _WAIT = 7 * 24 * 3_600.0
 """Seconds that a call may take as a task, in place of the setting ``call_timeout``."""
 _OFF = "The user does not let clients propose cells now."
-_WITHDRAWN = "Its client no longer waits."
 _OWN = (
     "A client would wait now until you decide about proposal {0}. JupyterLab and Notebook 7 show "
     "it where it would go; elsewhere, `%mcp propose` does."
@@ -273,7 +272,7 @@ class Proposing:
             ending = await self._wait(proposal)
         finally:
             call.resume()
-            self.queue.withdraw(proposal, _WITHDRAWN)
+            self.queue.withdraw(proposal, "Its client no longer waits.")
         self._answer(proposal, ending)
 
     def _find_call(self) -> ActiveCall:
@@ -419,7 +418,6 @@ def _make_tool(propose: Callable[[Draft], Awaitable[None]]) -> DeclaredTool:
         title="Propose a cell",
         read_only=False,
         destructive=False,
-        idempotent=False,
         open_world=False,
         run="thread",
         task=True,
