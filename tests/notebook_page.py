@@ -60,7 +60,7 @@ class Page:
         self.ask(messages.SettleProposal, outcome="inserted", **settle)
         if run:
             output = self.kernel.run(source or proposal.source, cell=cell, deleted=[])
-            outputs = [{"output_type": "stream", "name": "stdout", "text": output.stdout}]
+            outputs = [{"output_type": "stream", "name": "stdout", "text": [output.stdout]}]
             outputs += [{"output_type": "display_data", "data": data} for data in output.displays]
             if output.error:
                 name, _, value = output.error.partition(": ")

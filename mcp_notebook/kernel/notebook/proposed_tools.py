@@ -24,12 +24,13 @@ _PLAIN = ("str", "int", "float", "bool", "list", "dict", "tuple", "set", "object
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def list_tool_problems(source: str, tree: ast.Module) -> Iterator[str]:
+def list_tool_problems(source: str, tree: ast.Module, *, is_tool: bool) -> Iterator[str]:
     """Yield what is wrong with the tools of a cell, as sentences for its author, a model.
 
     Args:
         source: The cell.
         tree: Its code, with magics as calls.
+        is_tool: Whether it must declare one.
     """
     options, body, script = ToolOptions(), None, None
     head, _, rest = source.lstrip("\n").partition("\n")
@@ -54,7 +55,7 @@ def list_tool_problems(source: str, tree: ast.Module) -> Iterator[str]:
             else script is not None or not node.name.startswith("_")
         )
     ]
-    if not functions:
+    if is_tool and not functions:
         yield _NO_TOOL
     for function in functions:
         doc = parse_docstring(ast.get_docstring(function))

@@ -347,7 +347,7 @@ class Proposing:
                 raise ToolError(
                     f"The source is not the code of a cell: {error.msg}{line}. Nobody was asked."
                 ) from None
-        if tree and kind == "tool" and (problems := list(list_tool_problems(source, tree))):
+        if tree and (problems := [*list_tool_problems(source, tree, is_tool=kind == "tool")]):
             raise ToolError("\n".join(["Nobody was asked: first mend this.", *problems]))
         shell = self._parts.shell
         hidden = describe_hidden(
@@ -429,8 +429,8 @@ def _make_tool(propose: Callable[[Draft], Awaitable[None]]) -> DeclaredTool:
 def _show_output(output: Mapping[str, Any]) -> None:
     """Print or display an output of a cell, in nbformat's form, as a part of the call's result."""
     match output:
-        case {"output_type": "stream", "text": str(text)}:
-            print_data(text)
+        case {"output_type": "stream", "text": str() | list() as text}:
+            print_data("".join(map(str, text)))
         case {"output_type": "execute_result" | "display_data", "data": dict(data)}:
             display(data, raw=True)
         case {"output_type": "error", "ename": name, "evalue": value}:
