@@ -116,8 +116,8 @@ class Settings(Limits):
     Names that begin with "_", modules, functions and classes are left out."""
     propose: bool = field(default=False, metadata=_env("MCP_NOTEBOOK_PROPOSE", on=_BOTH))
     """Whether clients may propose cells in headless notebooks from the start, as after `%mcp
-    propose on`. A person decides in a frontend that is connected to the notebook's kernel; while
-    there is none, proposals are refused."""
+    propose on`. A person decides in a frontend of the notebook's kernel; until one has run a cell,
+    proposals are refused."""
     audit: Audit = field(default="hash", metadata=_env("MCP_NOTEBOOK_AUDIT"))
     """What the audit log records of the arguments of each call: their "hash" (SHA-256), the "full"
     arguments, or "none". With "off", bridges write no audit log."""

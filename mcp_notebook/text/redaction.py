@@ -34,12 +34,12 @@ EVIDENT = (
 )
 """A pattern of texts: a password in a URL, a private key, a well-known token."""
 _NAMED_SECRET = re.compile(
-    r"""(?isx)(\w*(?:passw|passphrase|secret|token|credential|api_?key|private_?key)\w*
-    ["']?\]?(?:\s*:\s*\w+)?\s*[=:,(]+\s*[bfru]{0,2})
+    r"""(?isx)\b(?=\w*(?:passw|passphrase|secret|token|credential|api_?key|private_?key))
+    (\w++["']?\]?(?:\s*:\s*\w+)?\s*[=:,(]+\s*[bfru]{0,2})
     (?:"{3}.*?"{3}|'{3}.*?'{3}|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')"""
 )
 """In a cell: a text that is given to a name which sounds like a secret."""
-_SECRET = re.compile(rf"(?m)(^\s*%(?:set_)?env\s+\w+[= ]).+$|{EVIDENT}")
+_SECRET = re.compile(rf"(?m)(^[ \t]*%(?:set_)?env\s+\w+[= ]).+$|{EVIDENT}")
 """In a cell: the value of an environment variable, or what is evidently a secret."""
 
 Schema = Mapping[str, Any]

@@ -670,7 +670,7 @@ class SettleProposal(Message, frozen=True, tag="settle_proposal"):
     message: str = ""
     """What has changed or failed, as a sentence."""
     outputs: list[dict[str, Any]] | None = None
-    """The outputs of the cell that ran, in nbformat's form."""
+    """The outputs of the cell that ran, in nbformat's form; each text in `data` is one string."""
 
 
 class RejectProposal(Message, frozen=True, tag="reject_proposal"):

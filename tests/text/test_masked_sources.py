@@ -27,3 +27,10 @@ def test_what_looks_like_a_secret_is_masked(source, masked):
 @pytest.mark.parametrize("source", ["token = get_token()", "x = 'y'", "tokens['a'] += 1", ""])
 def test_other_code_stays_as_it_is(source):
     assert mask_source(source) == source
+
+
+@pytest.mark.parametrize("text", ["A", "token", "\n"])
+def test_a_long_cell_is_masked_at_once(text):
+    """Each of these takes hours if the time grows with the square of the length."""
+    source = f"x = '{text * 300_000}'"
+    assert mask_source(source) == source

@@ -26,7 +26,6 @@ _NESTED = 8
 """Cell magics below each other that are looked into."""
 _DIRECTION = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _SPACES = re.compile("[^\\S \t\n\r\x0b\x0c\x1c-\x1f\x85\u2028\u2029]")
-_RETURN = re.compile("\r")
 _LINE_ENDS = re.compile("[\x0b\x1c-\x1e\x85\u2028\u2029]")
 _RIGHT_TO_LEFT = re.compile(
     "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]"
@@ -81,14 +80,21 @@ def describe_hidden(
             line.
     """
     lines = source.split("\n")
-    yield from _describe_characters(lines, is_code=tree is not None)
+    if tree is not None:
+        what = "has letters that run from right to left, and move what is beside them"
+        yield from _find_lines(lines, _RIGHT_TO_LEFT.search, what)
+    what = "changes the direction of text, so that code is not in the order you see"
+    yield from _find_lines(lines, _DIRECTION.search, what)
+    what = "has a carriage return, which can make text look overwritten"
+    yield from _find_lines(lines, re.compile("\r").search, what)
+    yield from _find_lines(lines, _SPACES.search, "has a space that is not the usual one")
+    yield from _find_lines(lines, _has_invisible, "has invisible characters")
+    expanded = [line.expandtabs() for line in lines]
+    yield from _find_lines(expanded, _GAP.search, "goes on behind many spaces")
+    empty = 0
     for number, line in enumerate(lines, 1):
         if len(line) > LONG_LINE:
             yield f"Line {number} has {len(line):,} characters: read it to its end."
-        elif _GAP.search(line.expandtabs()):
-            yield f"Line {number} goes on behind many spaces."
-    empty = 0
-    for number, line in enumerate(lines, 1):
         if not line.strip():
             empty += 1
             continue
@@ -112,35 +118,19 @@ def _list_first(sentences: Iterable[str], what: str) -> Iterator[str]:
         yield f"It has {len(sentences) - _SHOWN} more {what}."
 
 
-def _describe_characters(lines: list[str], *, is_code: bool) -> Iterator[str]:
-    for pattern, what in (
-        *(
-            (
-                _RIGHT_TO_LEFT,
-                "has letters that run from right to left, and move what is beside them",
-            ),
-        )
-        * is_code,
-        (_DIRECTION, "changes the direction of text, so that code is not in the order you see"),
-        (_RETURN, "has a carriage return, which can make text look overwritten"),
-        (_SPACES, "has a space that is not the usual one"),
-    ):
-        if places := [number for number, line in enumerate(lines, 1) if pattern.search(line)]:
-            yield f"{_list_lines(places)} {what}."
-    found = [
-        number
-        for number, line in enumerate(lines, 1)
-        if _UNSEEN.search(line) or any(map(_is_invisible, line))
-    ]
-    if found:
-        yield f"{_list_lines(found)} has invisible characters."
+def _find_lines(lines: list[str], finds: Callable[[str], object], what: str) -> Iterator[str]:
+    if numbers := [str(number) for number, line in enumerate(lines, 1) if finds(line)]:
+        more = " ..." if len(numbers) > _SHOWN else ""
+        yield f"Line {', '.join(numbers[:_SHOWN])}{more} {what}."
+
+
+def _has_invisible(line: str) -> bool:
+    return _UNSEEN.search(line) is not None or any(map(_is_invisible, line))
 
 
 def _is_invisible(character: str) -> bool:
-    if character in "\t\r" or (character.isascii() and character.isprintable()):
-        return False
     is_format = unicodedata.category(character) in ("Cc", "Cf", "Cn", "Co", "Zl", "Zp")
-    return is_format and not _DIRECTION.match(character)
+    return is_format and character not in "\t\r" and not _DIRECTION.match(character)
 
 
 def _describe_names(source: str) -> Iterator[str]:
@@ -189,9 +179,3 @@ def _list_nodes(source: str, tree: ast.Module) -> Iterator[ast.AST]:
             return
         with suppress(SyntaxError):
             yield from ast.walk(parse_source(source))
-
-
-def _list_lines(numbers: Iterable[int]) -> str:
-    numbers = list(numbers)
-    shown = ", ".join(map(str, numbers[:_SHOWN])) + (" ..." if len(numbers) > _SHOWN else "")
-    return f"Line {shown}"

@@ -23,7 +23,7 @@ from concurrent.futures import Future
 from typing import Any, Literal, TypeAlias
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from mcp_notebook.errors import ProposalError, ToolError
 from mcp_notebook.wire import messages
@@ -55,22 +55,18 @@ _GONE = (
 
 
 class Draft(Struct, frozen=True, kw_only=True):
-    """What a client proposes, checked, and where it would go."""
+    """What a client proposes, and where it would go; as in `messages.OpenProposal`."""
 
     source: str
     reason: str
     kind: Kind = "code"
     after: str | None = None
-    """See `messages.OpenProposal`, also for the others."""
+    """Until the draft is checked, the client's word for that cell."""
     replaces: str | None = None
     tool: str = ""
+    """Likewise, the client's word for that tool."""
     base: str | None = None
     warnings: Sequence[str] = ()
-
-    @property
-    def place(self) -> tuple[str | None, str | None, str]:
-        """Where it would go; two proposals for one place exclude each other."""
-        return self.after, self.replaces, self.tool
 
 
 class Ending(Struct, frozen=True):
@@ -115,56 +111,19 @@ class Proposal(Struct, eq=False, kw_only=True):
     @property
     def digest(self) -> str:
         """The digest of what was proposed."""
-        return make_digest(self.draft.source)
-
-    @property
-    def is_edited(self) -> bool:
-        """Whether the person has changed the source."""
-        return self.source != self.draft.source
-
-    def describe(self, wait: float) -> messages.OpenProposal:
-        """Return what pages show of it.
-
-        Args:
-            wait: Seconds that a person has to decide.
-        """
-        draft = self.draft
-        return messages.OpenProposal(
-            number=self.number,
-            client=self.client,
-            reason=draft.reason,
-            kind=draft.kind,
-            source=draft.source,
-            digest=self.digest,
-            asked=round(self.asked, 1),
-            ends=0.0 if self.is_task() else round(self.asked + wait, 1),
-            after=draft.after,
-            replaces=draft.replaces,
-            tool=draft.tool,
-            base=draft.base,
-            warnings=[*draft.warnings, *self.changes],
-            state="taken" if self.state == "taken" else "open",
-        )
-
-
-def make_digest(source: str) -> str:
-    """Return the SHA-256 of a source, in hex."""
-    return hashlib.sha256(source.encode()).hexdigest()
+        return hashlib.sha256(self.draft.source.encode()).hexdigest()
 
 
 class Proposals:
-    """The proposals of one notebook.
+    """The proposals of one notebook."""
 
-    Args:
-        wait: Seconds that a person has to decide.
-    """
-
-    def __init__(self, *, wait: float = ANSWER_LIMIT) -> None:
-        self.wait = wait
+    def __init__(self) -> None:
+        self.wait = ANSWER_LIMIT
+        """Seconds that a person has to decide."""
         self.on_change: Callable[[], None] = lambda: None
         """Called after each change, on the thread that made it."""
         self.on_inserted: Callable[[Proposal], None] = lambda _proposal: None
-        """Called with each proposal whose cell is in the notebook; before `on_change`."""
+        """Called with each proposal that a page has inserted; before `on_change`."""
         self._numbers = itertools.count(1)
         self._open: dict[int, Proposal] = {}
         """Those without an ending."""
@@ -174,6 +133,21 @@ class Proposals:
     def undecided(self) -> tuple[Proposal, ...]:
         """Those that a person or a page has to act on, oldest first; on any thread."""
         return tuple(each for each in tuple(self._open.values()) if each.state != "inserted")
+
+    def describe(self) -> list[messages.OpenProposal]:
+        """Return what pages show of the undecided ones, oldest first; on any thread."""
+        return [
+            messages.OpenProposal(
+                number=each.number,
+                client=each.client,
+                digest=each.digest,
+                asked=round(each.asked, 1),
+                ends=0.0 if each.is_task() else round(each.asked + self.wait, 1),
+                state="taken" if each.state == "taken" else "open",
+                **structs.asdict(each.draft) | {"warnings": [*each.draft.warnings, *each.changes]},
+            )
+            for each in self.undecided
+        ]
 
     # -- clients -----------------------------------------------------------------------------------
 
@@ -188,15 +162,11 @@ class Proposals:
         for each in tuple(self._open.values()):  # of one nobody waits for
             self.look(each)
         with self._lock:
-            rivals = [
-                each
-                for each in self.undecided
-                if each.state == "open"
-                and (each.owner, each.client, each.draft.place) == (owner, client, draft.place)
-                and (draft.replaces or draft.tool or draft.after)
-            ]
-            for rival in rivals:
-                self._end(rival, "withdrawn", "It was replaced by your newer one.")
+            sent = owner, client, draft.tool, draft.after
+            for each in self.undecided:
+                other = each.owner, each.client, each.draft.tool, each.draft.after
+                if sent == other and (draft.tool or draft.after) and each.state == "open":
+                    self._end(each, "withdrawn", "It was replaced by your newer one.")
             same_owner = sum(each.owner == owner for each in self._open.values())
             if same_owner >= MAX_OF_CLIENT or len(self._open) >= MAX_OPEN:
                 whose = f"{same_owner} proposals of yours"
@@ -225,11 +195,6 @@ class Proposals:
                 self._end(proposal, "withdrawn", reason)
         self.on_change()
 
-    def withdraw_all(self, reason: str) -> None:
-        """End all proposals that no page has inserted."""
-        for proposal in self.undecided:
-            self.withdraw(proposal, reason)
-
     def look(self, proposal: Proposal) -> None:
         """End or reopen a proposal whose time is over; its client's call looks now and then."""
         now = time.monotonic()
@@ -250,11 +215,20 @@ class Proposals:
 
     # -- a person's decisions ----------------------------------------------------------------------
 
-    def take(self, request: messages.TakeProposal) -> str:
+    def take(
+        self,
+        request: messages.TakeProposal,
+        place_again: Callable[[Draft], tuple[Draft, str]],
+    ) -> str:
         """Claim a proposal for a page.
 
+        Args:
+            request: The page's request.
+            place_again: Returns the draft with its place as it is now, and what has changed.
+
         Raises:
-            ProposalError: It is not open, or not the one that the person saw.
+            ProposalError: It is not open, not the one that the person saw, or its place has
+                changed, so that she looks again.
         """
         with self._lock:
             proposal = self._find_open(request.number)
@@ -262,19 +236,15 @@ class Proposals:
                 raise ProposalError(
                     f"Proposal {request.number} is not the one that you saw: look at it again."
                 )
+            proposal.draft, why = place_again(proposal.draft)
+            if why:
+                proposal.changes.append(why)
+                raise ProposalError(f"{why} Look at it again.")
             proposal.source = proposal.draft.source if request.source is None else request.source
             proposal.run = request.run and proposal.draft.kind != "markdown"
             self._move(proposal, "taken")
         self.on_change()
         return f"Inserting the cell that {proposal.client} proposes."
-
-    def move(self, proposal: Proposal, draft: Draft, why: str) -> None:
-        """Note that the place of an open proposal has changed, so that a person looks again."""
-        with self._lock:
-            if proposal.state == "open":
-                proposal.draft = draft
-                proposal.changes.append(why)
-        self.on_change()
 
     def settle(self, request: messages.SettleProposal) -> str:
         """Note what a page has done with a proposal that it has taken.
@@ -356,7 +326,8 @@ class Proposals:
     def _insert(self, proposal: Proposal, cell: str) -> None:
         self._move(proposal, "inserted")
         proposal.cell = cell
-        self.on_inserted(proposal)
+        if cell:
+            self.on_inserted(proposal)
         if not proposal.run:
             self._settle(proposal, "The user has not run it.")
 
@@ -369,8 +340,8 @@ class Proposals:
     def _settle(
         self, proposal: Proposal, text: str, outputs: Sequence[Mapping[str, Any]] = ()
     ) -> None:
-        edited = proposal.source if proposal.is_edited else None
-        how = "with changes" if proposal.is_edited else "as it is"
+        edited = None if proposal.source == proposal.draft.source else proposal.source
+        how = "as it is" if edited is None else "with changes"
         text = f"The user has accepted your cell {how}, and it is in the notebook. {text}"
         self._end(proposal, "settled", text, source=edited, outputs=outputs)
 

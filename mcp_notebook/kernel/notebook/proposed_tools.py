@@ -24,45 +24,44 @@ _PLAIN = ("str", "int", "float", "bool", "list", "dict", "tuple", "set", "object
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def list_tool_problems(source: str, tree: ast.Module) -> Iterator[str]:
+def list_tool_problems(source: str, tree: ast.Module, *, is_tool: bool) -> Iterator[str]:
     """Yield what is wrong with the tools of a cell, as sentences for its author, a model.
 
     Args:
         source: The cell.
         tree: Its code, with magics as calls.
+        is_tool: Whether it must declare one.
     """
-    options, body, parameters = ToolOptions(), None, ""
-    functions: list[_Function] = []
+    options, body, script = ToolOptions(), None, None
     head, _, rest = source.lstrip("\n").partition("\n")
     if head.split(" ")[0].rstrip() == _MAGIC:
         try:
             line = read_line(build_parser(), head[len(_MAGIC) :].strip(), rest, str)
-            options = build_options(line.options)
+            options, body = build_options(line.options), line.body
+            tree = parse_source(body)
             if line.signature is not None:
-                parameters = f"{line.signature.name}{line.signature.rest}"
-            body, tree = line.body, parse_source(line.body)
-            if parameters:
-                define = ast.parse(f"def {parameters}: ...").body[0]
-                assert isinstance(define, _Function)
-                functions = [define]
+                script = tree
+                tree = parse_source(f"def {line.signature.name}{line.signature.rest}: ...")
         except (DefinitionError, SyntaxError) as error:
             yield str(error)
             return
-    if not functions:
-        functions = [
-            node
-            for node in tree.body
-            if isinstance(node, _Function)
-            and not node.name.startswith("_")
-            and (body is not None or any(map(_is_mark, node.decorator_list)))
-        ]
-    if not functions:
+    functions = [
+        node
+        for node in tree.body
+        if isinstance(node, _Function)
+        and (
+            any(map(_is_mark, node.decorator_list))
+            if body is None
+            else script is not None or not node.name.startswith("_")
+        )
+    ]
+    if is_tool and not functions:
         yield _NO_TOOL
     for function in functions:
         doc = parse_docstring(ast.get_docstring(function))
         text = options.description or doc.description
-        if parameters and not text:
-            text = ast.get_docstring(tree) or find_comment(body or "") or ""
+        if script is not None and not text:
+            text = ast.get_docstring(script) or find_comment(body or "") or ""
         described = doc.parameters or parse_docstring(text).parameters
         properties = {
             each.arg: {"description": described[each.arg]}

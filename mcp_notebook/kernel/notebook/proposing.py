@@ -7,8 +7,8 @@ clients that may propose also read variables, and the sources of the cells.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import Any
 from urllib.parse import quote
 
 from IPython.display import display
@@ -19,7 +19,7 @@ from mcp_notebook.kernel.calls.active_call import ActiveCall
 from mcp_notebook.kernel.calls.capture import current_capture
 from mcp_notebook.kernel.calls.invoker import Invoker
 from mcp_notebook.kernel.notebook.accepted_cells import AcceptedCells
-from mcp_notebook.kernel.notebook.cell_sources import CellSources
+from mcp_notebook.kernel.notebook.client_cells import ClientCells
 from mcp_notebook.kernel.notebook.hidden_text import describe_hidden, parse_source
 from mcp_notebook.kernel.notebook.inspection import Inspection
 from mcp_notebook.kernel.notebook.loaded_extension import comes_from_jupyter
@@ -32,7 +32,7 @@ from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, make_own_resou
 from mcp_notebook.kernel.tools.options import ResourceOptions, ToolOptions
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.text.terminal import print_data, print_output
-from mcp_notebook.text.wording import make_printable, suggest
+from mcp_notebook.text.wording import make_printable
 from mcp_notebook.wire import messages
 
 NAME = "propose_cell"
@@ -50,7 +50,6 @@ LOOK = 0.5
 _WAIT = 7 * 24 * 3_600.0
 """Seconds that a call may take as a task, in place of the setting ``call_timeout``."""
 _OFF = "The user does not let clients propose cells now."
-_WITHDRAWN = "Its client no longer waits."
 _OWN = (
     "A client would wait now until you decide about proposal {0}. JupyterLab and Notebook 7 show "
     "it where it would go; elsewhere, `%mcp propose` does."
@@ -87,20 +86,20 @@ class Proposing:
 
     Args:
         parts: The notebook.
-        queue: Its proposals.
     """
 
-    def __init__(self, parts: ProposingParts, queue: Proposals | None = None) -> None:
+    def __init__(self, parts: ProposingParts) -> None:
         self._parts = parts
-        self.queue = queue or Proposals()
+        self.queue = Proposals()
+        """The open proposals."""
         self.on_switch: Callable[[], None] = lambda: None
         """Called when clients may propose, or no longer; on any thread."""
         self.is_on = False
         """Whether clients may propose cells."""
-        self._cells = CellSources(parts.file)
+        self._cells = ClientCells(parts.file, parts.registry, parts.get_listed_names)
         self.accepted = AcceptedCells(parts.shell.user_ns, parts.registry)
         """The cells that were accepted."""
-        self.queue.on_inserted = self._note_inserted
+        self.queue.on_inserted = self.accepted.add
         self._first_session: str | None = None
         """The frontend that ran the first cell; of a headless notebook, the bridge."""
         self._was_watched = self._is_watched = False
@@ -124,12 +123,12 @@ class Proposing:
         own = (self._parts.inspection.tool, *(self._own if on else ()))
         registry.built_in = {tool.name: tool for tool in own}
         self.is_on = on
-        if not on:
-            self.queue.withdraw_all(_OFF)
         self.on_switch()
-        if not on:
-            return "Clients can no longer propose cells."
-        return SWITCHED_ON + ("" if self._is_listed else _TAKEN_NAME)
+        if on:
+            return SWITCHED_ON + ("" if self._is_listed else _TAKEN_NAME)
+        for each in self.queue.undecided:
+            self.queue.withdraw(each, _OFF)
+        return "Clients can no longer propose cells."
 
     @property
     def _is_listed(self) -> bool:
@@ -193,8 +192,7 @@ class Proposing:
             case messages.SwitchProposals():
                 return self.switch(on=request.on)
             case messages.TakeProposal():
-                self._check_place(request.number)
-                return self.queue.take(request)
+                return self.queue.take(request, self._place_again)
             case messages.SettleProposal():
                 return self.queue.settle(request)
             case messages.RejectProposal():
@@ -206,13 +204,13 @@ class Proposing:
         """Return whether clients may propose, and the open proposals, for ``%mcp propose``."""
         self._told = max((each.number for each in self.queue.undecided), default=self._told)
         parts = [
-            f"{each.number}. {make_printable(each.client)} proposes {_describe_place(each.draft)}: "
-            f"{' '.join(each.draft.reason.split())}\n"
-            + "".join(f"   Note: {warning}\n" for warning in each.draft.warnings)
-            + "".join(f"   | {make_printable(line)}\n" for line in each.draft.source.split("\n"))
+            f"{each.number}. {make_printable(each.client)} proposes {_describe_place(each)}: "
+            f"{' '.join(each.reason.split())}\n"
+            + "".join(f"   Note: {warning}\n" for warning in each.warnings)
+            + "".join(f"   | {make_printable(line)}\n" for line in each.source.split("\n"))
             + f"   `%mcp propose accept {each.number}` puts it into the next cell; "
             f"`%mcp propose reject {each.number} why` tells the client."
-            for each in self.queue.undecided
+            for each in self.queue.describe()
         ]
         if parts:
             return "\n\n".join(parts)
@@ -220,35 +218,20 @@ class Proposing:
             return "Clients cannot propose cells; `%mcp propose on` lets them."
         return "No cell is proposed now; `%mcp propose off` ends that clients may."
 
-    def _check_place(self, number: int) -> None:
-        """Ask the person again if the place of a proposal has changed, as far as the kernel knows.
-
-        Raises:
-            ProposalError: It has.
-        """
-        proposal = next((each for each in self.queue.undecided if each.number == number), None)
-        if proposal is None:
-            return
-        draft, gone = proposal.draft, self._parts.registry.deleted_cells
-        why = None
+    def _place_again(self, draft: Draft) -> tuple[Draft, str]:
+        """Return a draft with its place as it is now, and what has changed; "" for nothing."""
         if draft.tool:
             try:
-                place = self._find_replaced(draft.tool)
+                placed = self._cells.place(draft)
             except ToolError:
-                why, place = "is gone", {"replaces": None, "tool": "", "base": None}
-            if place != {"replaces": draft.replaces, "tool": draft.tool, "base": draft.base}:
-                why = f"The tool `{draft.tool}` {why or 'has changed'} since this was proposed."
-                draft = structs.replace(draft, **place)
-        elif draft.after in gone:
-            why = "The cell below which it would stand was deleted."
+                placed = structs.replace(draft, replaces=None, tool="", base=None)
+            if placed != draft:
+                verb = "has changed" if placed.tool else "is gone"
+                return placed, f"The tool `{draft.tool}` {verb} since this was proposed."
+        elif draft.after in self._parts.registry.deleted_cells:
             draft = structs.replace(draft, after=None)
-        if why is not None:
-            self.queue.move(proposal, draft, why)
-            raise ProposalError(f"{why} Look at it again.")
-
-    def _note_inserted(self, proposal: Proposal) -> None:
-        if proposal.cell:
-            self.accepted.add(proposal)
+            return draft, "The cell below which it would stand was deleted."
+        return draft, ""
 
     def _undo(self, number: int) -> str:
         names = self.accepted.list_undone(number)
@@ -260,30 +243,19 @@ class Proposing:
         if self._parts.invoker.runs_cell:
             raise ProposalError("A cell is running. Take it back when that has ended.")
         loop = self._parts.shell.kernel.io_loop.asyncio_loop
-
-        def undo() -> None:
-            self.accepted.undo(number)
-            self.queue.on_change()
-
-        loop.call_soon_threadsafe(undo)
+        loop.call_soon_threadsafe(self.accepted.undo, number)
+        loop.call_soon_threadsafe(self.queue.on_change)
         listed = ", ".join(f"`{name}`" for name in names)
         return f"Took back {listed}." if names else "It had defined nothing that is still there."
 
     # -- the tool ----------------------------------------------------------------------------------
 
-    async def _propose(
-        self,
-        source: str,
-        reason: str,
-        kind: Kind,
-        after: str | None,
-        replaces: str | None,
-    ) -> None:
+    async def _propose(self, draft: Draft) -> None:
         call = self._find_call()
         is_own = call.client.program is None
         if not is_own:
             self._check_person()
-        draft = self._make_draft(source, reason, kind, after, replaces)
+        draft = self._check(draft)
         program = describe_program(call.client.program)
         proposal = self.queue.add(
             draft,
@@ -300,7 +272,7 @@ class Proposing:
             ending = await self._wait(proposal)
         finally:
             call.resume()
-            self.queue.withdraw(proposal, _WITHDRAWN)
+            self.queue.withdraw(proposal, "Its client no longer waits.")
         self._answer(proposal, ending)
 
     def _find_call(self) -> ActiveCall:
@@ -336,11 +308,11 @@ class Proposing:
         if ending.state != "settled":
             raise ToolError(ending.text)
         print_output(ending.text)
-        tools = [tool for tool in self._parts.registry.tools if tool.cell == proposal.cell]
         others = self._parts.get_listed_names()
-        for tool in tools if proposal.cell else ():
-            name = others[tool.name].name if tool.name in others else tool.name
-            print_output(f"The {tool.kind_word} `{name}` is listed now.")
+        for tool in self._parts.registry.tools:
+            if proposal.ran_at is not None and tool.cell == proposal.cell:
+                name = others[tool.name].name if tool.name in others else tool.name
+                print_output(f"The {tool.kind_word} `{name}` is listed now.")
         if ending.source is not None:
             print_data(f"The final source:\n\n{ending.source}\n")
         for output in ending.outputs:
@@ -348,14 +320,13 @@ class Proposing:
 
     # -- what is proposed --------------------------------------------------------------------------
 
-    def _make_draft(
-        self, source: str, reason: str, kind: Kind, after: str | None, replaces: str | None
-    ) -> Draft:
-        """Return a proposal that a person can be asked about.
+    def _check(self, draft: Draft) -> Draft:
+        """Return a draft that a person can be asked about, with its place.
 
         Raises:
             ToolError: It is not fit to be asked about; it says what to change.
         """
+        source, reason, kind = draft.source, draft.reason, draft.kind
         if not source.strip() or not reason.strip():
             raise ToolError("The source and the reason must not be empty.")
         unseen = sum(not each.isprintable() for each in source if each != "\t")  # with "\n"
@@ -364,7 +335,7 @@ class Proposing:
                 f"A person has to read it: at most {MAX_SOURCE:,} characters are proposed, "
                 f"{MAX_LINES:,} of them line breaks or unseen, with a reason of {MAX_REASON:,}."
             )
-        if kind == "markdown" and replaces is not None:
+        if kind == "markdown" and draft.tool:
             raise ToolError("The cell of a tool is code: replace it with code.")
         source = replace_surrogates(source)
         tree = None
@@ -376,53 +347,18 @@ class Proposing:
                 raise ToolError(
                     f"The source is not the code of a cell: {error.msg}{line}. Nobody was asked."
                 ) from None
-        if kind == "tool" and tree is not None:
-            problems = list(list_tool_problems(source, tree))
-            if problems:
-                raise ToolError("\n".join(["Nobody was asked: first mend this.", *problems]))
-        place: dict[str, Any] = {}
-        if replaces is not None:
-            place = self._find_replaced(replaces)
-        elif after is not None:
-            place = {"after": self._find_cell(after)}
-        return Draft(
+        if tree and (problems := [*list_tool_problems(source, tree, is_tool=kind == "tool")]):
+            raise ToolError("\n".join(["Nobody was asked: first mend this.", *problems]))
+        shell = self._parts.shell
+        hidden = describe_hidden(
+            source, tree, lambda word: shell.automagic and shell.find_magic(word)
+        )
+        return structs.replace(
+            self._cells.place(draft),
             source=source,
             reason=make_printable(replace_surrogates(reason)),
-            kind=kind,
-            warnings=tuple(describe_hidden(source, tree, self._find_automagic)),
-            **place,
+            warnings=tuple(hidden),
         )
-
-    def _find_automagic(self, word: str) -> object:
-        shell = self._parts.shell
-        return shell.automagic and shell.find_magic(word)
-
-    def _find_replaced(self, name: str) -> dict[str, Any]:
-        tool = self._find_tool(name)
-        if tool is None:
-            raise self._make_unknown(name, "no tool")
-        base = None if tool.cell is None else self._cells.find(tool.cell)
-        return {"replaces": tool.cell, "tool": tool.name, "base": base}
-
-    def _find_cell(self, word: str) -> str | None:
-        tool = self._find_tool(word)
-        if tool is not None:
-            return tool.cell
-        if self._cells.find(word) is None:
-            raise self._make_unknown(word, "no tool, and no cell of the id,")
-        return word
-
-    def _find_tool(self, name: str) -> DeclaredTool | None:
-        """Return the author's tool that clients know by this name."""
-        others = self._parts.get_listed_names().values()
-        own = next((each.tool for each in others if each.name == name), name)
-        return next((tool for tool in self._parts.registry.tools if tool.name == own), None)
-
-    def _make_unknown(self, word: str, what: str) -> ToolError:
-        names = [tool.name for tool in self._parts.registry.tools]
-        close = suggest(word[:100], names)
-        hint = f"Did you mean {close!r}?" if close else "The resource with the cells has their ids."
-        return ToolError(f"The notebook has {what} {word[:100]!r}. {hint}")
 
     def _make_resource(self) -> DeclaredTool:
         def read_cells() -> str:
@@ -446,18 +382,18 @@ class Proposing:
         return make_own_resource(read_cells, options)
 
 
-def _describe_place(draft: Draft) -> str:
-    if draft.tool:
-        return f"another cell of `{draft.tool}`"
+def _describe_place(proposal: messages.OpenProposal) -> str:
+    if proposal.tool:
+        return f"another cell of `{proposal.tool}`"
     kinds = {"code": "a cell", "markdown": "a cell of Markdown", "tool": "a cell with a tool"}
-    return kinds[draft.kind]
+    return kinds[proposal.kind]
 
 
-def _make_tool(propose: Callable[..., Any]) -> DeclaredTool:
+def _make_tool(propose: Callable[[Draft], Awaitable[None]]) -> DeclaredTool:
     async def propose_cell(
         source: str,
         reason: str,
-        kind: Literal["code", "markdown", "tool"] = "code",
+        kind: Kind = "code",
         after: str | None = None,
         replaces: str | None = None,
     ) -> None:
@@ -474,13 +410,14 @@ def _make_tool(propose: Callable[..., Any]) -> DeclaredTool:
             after: The name of a tool or the id of a cell below which it goes; else at the end.
             replaces: The name of the tool whose cell this source replaces.
         """
-        await propose(source, reason, kind, after, replaces)
+        await propose(
+            Draft(source=source, reason=reason, kind=kind, after=after or None, tool=replaces or "")
+        )
 
     options = ToolOptions(
         title="Propose a cell",
         read_only=False,
         destructive=False,
-        idempotent=False,
         open_world=False,
         run="thread",
         task=True,
@@ -495,12 +432,6 @@ def _show_output(output: Mapping[str, Any]) -> None:
         case {"output_type": "stream", "text": str() | list() as text}:
             print_data("".join(map(str, text)))
         case {"output_type": "execute_result" | "display_data", "data": dict(data)}:
-            display({str(key): _join(value) for key, value in data.items()}, raw=True)
+            display(data, raw=True)
         case {"output_type": "error", "ename": name, "evalue": value}:
             print_output(f"The cell raised {name}: {value}")
-
-
-def _join(value: Any) -> Any:
-    """Return a text that nbformat may have divided into lines."""
-    is_lines = isinstance(value, list) and all(isinstance(line, str) for line in value)
-    return "".join(value) if is_lines else value

@@ -51,6 +51,13 @@ def test_what_hides_is_told(source, says):
     assert any(says in sentence for sentence in tell(source))
 
 
+def test_lines_of_one_kind_are_one_sentence():
+    """So that many of one kind do not hide another kind."""
+    assert tell(("x = 1" + " " * 100 + "; y = 2\n") * 100) == [
+        "Line 1, 2, 3 ... goes on behind many spaces."
+    ]
+
+
 @pytest.mark.parametrize(
     "source",
     [

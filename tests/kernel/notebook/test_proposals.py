@@ -166,6 +166,15 @@ def test_a_replacement_has_the_source_as_it_ran(client, page):
     assert text_of(client.call("rain", city="Rome")) == "Rome: 20 mm"
 
 
+def test_a_replacement_that_has_not_run_lists_nothing(client, page):
+    page.kernel.ok(TOOL, cell="a")
+    propose(client, TOOL.replace("10", "20"), kind="tool", replaces="rain")
+    page.accept(page.find(), cell="a", run=False)
+    text = text_of(client.result())
+    assert "The user has not run it." in text
+    assert "is listed now" not in text
+
+
 def test_a_cell_stands_below_the_tool_or_the_cell_that_its_client_names(client, page):
     page.kernel.ok(TOOL, cell="a")
     page.kernel.ok("1", cell="b")
@@ -218,6 +227,7 @@ def test_a_tool_that_has_changed_since_is_compared_again(client, page):
     page.kernel.ok(TOOL.replace("10", "15"), cell="a")
     assert "The tool `rain` has changed since" in page.take(proposal).message
     page.wait(lambda state: state[OPEN][0].base == TOOL.replace("10", "15"))
+    assert "Note: The tool `rain` has changed" in page.kernel.ok("%mcp propose").stdout
     page.kernel.ok("del rain")
     assert "The tool `rain` is gone since" in page.take(proposal).message
     page.wait(lambda state: state[OPEN][0].replaces is None)
@@ -348,8 +358,10 @@ def test_a_second_proposal_for_a_place_replaces_the_first_of_the_client(client, 
         ("(" * 5_000, "code", "not the code of a cell"),
         ("x = 1", "tool", "declares no tool"),
         ("%%mcp_tool\ndef f(x: int): return x", "tool", "`f`: The tool has no description"),
+        ("%%mcp_tool\ndef f(x: int): return x", "code", "`f`: The tool has no description"),
         ("%%mcp_tool f(x: int)\n# What it is.\nx", "tool", "parameter has no description: `x`"),
         ("%%mcp_tool --nmae g\ndef f(): 'F.'", "tool", "--nmae"),
+        (f"%%mcp_tool f(x={'-' * 9_000}1)", "tool", "nested too deeply"),
         ("@mcp_tool\ndef f(y: str):\n    'Text.'", "tool", "no description: `y`"),
     ],
 )

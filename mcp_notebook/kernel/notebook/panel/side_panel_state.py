@@ -165,10 +165,7 @@ class SidePanel:
             ended_calls=list(map(self._show_ended, ended[: -LAST_CALLS - 1 : -1])),
             number_of_calls=counts.calls,
             proposes=self._proposing.is_on,
-            proposals=[
-                each.describe(self._proposing.queue.wait)
-                for each in self._proposing.queue.undecided
-            ],
+            proposals=self._proposing.queue.describe(),
             accepted=self._proposing.accepted.describe(),
         )
 
