@@ -79,7 +79,7 @@ async def examine(settings: Settings, examination: Examination) -> bool:
         return is_clean(findings) and drift.is_clean
     if subject.failures:
         raise NotebookError("Not locked, because a cell fails: what it declares is not known.")
-    write_lock(subject.notebook, drift.entries)
+    write_lock(subject.notebook, drift.entries, drift.lock)
     print_note(f"Locked in {find_path(subject.notebook)}.")
     return is_clean(findings)
 
