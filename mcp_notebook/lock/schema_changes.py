@@ -6,10 +6,12 @@ not tell (two patterns, say), a difference is taken for a break.
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from math import floor, inf
 from typing import Any, Literal, TypeAlias
+from urllib.parse import unquote
 
 from mcp_notebook.schema_keywords import DEFINITIONS, LISTS, NAMED, SINGLE
 from mcp_notebook.text.wording import shorten
@@ -31,7 +33,8 @@ _RULES = (
     *("pattern", "format", "contentEncoding", "contentMediaType", "contentSchema", "multipleOf"),
     *("uniqueItems", "contains", "minContains", "maxContains", "unevaluatedItems"),
     *("patternProperties", "unevaluatedProperties", "dependentRequired", "dependentSchemas"),
-    *("dependencies", "not", "if", "then", "else", "allOf", "anyOf", "oneOf", "$dynamicRef"),
+    *("dependencies", "not", "if", "then", "else", "allOf", "anyOf", "oneOf", "$ref"),
+    "$dynamicRef",
 )
 """Keywords that are compared as a whole. Each allows less than none."""
 _WORDS = ("title", "description", "deprecated", "x-mcp-header")
@@ -41,6 +44,7 @@ _NESTED = SINGLE | LISTS | NAMED | {"minContains", "maxContains"}
 """Keywords whose meaning may depend on others."""
 _INSIDE = {"items": "[]", "propertyNames": " (names)", "additionalProperties": ".*"}
 """Keywords with one schema, and what a place in it ends with."""
+_REFERENCE = re.compile(r'"\$(ref|dynamicRef)": "')
 _MAX_SHOWN = 80
 _MAX_DEPTH = 8
 """Unions in unions that are compared by their alternatives."""
@@ -146,7 +150,7 @@ class _Comparison:
             # `false`, `[]` and `{}` allow everything; `not` alone forbids it.
             before: Any = old.get(key) or None
             after: Any = new.get(key) or None
-            if _write(before, self._old) == _write(after, self._new):
+            if _write({key: before}, self._old) == _write({key: after}, self._new):
                 continue
             is_narrower, is_wider = before is None, after is None
             if key == "multipleOf" and before and after:
@@ -180,7 +184,7 @@ class _Comparison:
 def _write(value: Any, root: Any) -> str:
     """Return a value as JSON, with what it may refer to."""
     text = write_json(value)
-    known = [root.get(key) for key in DEFINITIONS] if '"$ref"' in text else ""
+    known = [root.get(key) for key in DEFINITIONS] if _REFERENCE.search(text) else ""
     return f"{text}{known}"
 
 
@@ -189,10 +193,10 @@ def _resolve(schema: Any, root: Any, seen: frozenset[str] = frozenset()) -> _Sch
     if not isinstance(schema, dict):
         return {"not": {}} if schema is False else {}
     reference = schema.get("$ref")
-    if not isinstance(reference, str) or reference in seen:
-        return schema
+    if not isinstance(reference, str) or reference in seen or reference.split("/")[0] != "#":
+        return schema  # with an anchor or a URL, it is compared as a rule
     target = root
-    for part in reference.removeprefix("#").split("/")[1:]:
+    for part in unquote(reference).removeprefix("#").split("/")[1:]:
         target = _as_dict(target).get(part.replace("~1", "/").replace("~0", "~"))
     rest = {key: value for key, value in schema.items() if key != "$ref"}
     return _merge(_resolve(target, root, seen | {reference}), rest)

@@ -28,6 +28,8 @@ _SCHEMAS: Sequence[tuple[str, Direction, str, str]] = (
 """For each schema of a tool: what breaks its callers, its name, and what a change begins with."""
 UNKNOWN = "unknown"
 """The type of a value in an answer that is null or empty there."""
+_OF_DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What an entry raises that is not as it was written: a person may have edited it."""
 _EFFECTS = ("read-only", "non-destructive", "undeclared in its effect", "destructive")
 """What calls may do, the most harmless first."""
 
@@ -58,15 +60,7 @@ def compare_entries(name: str, old: Entry | None, new: Entry | None) -> list[Cha
     else:
         try:
             found = dict.fromkeys(_compare(old, new))
-        except (
-            ArithmeticError,
-            AttributeError,
-            LookupError,
-            RecursionError,
-            TypeError,
-            ValueError,
-        ):
-            # A person may have edited it.
+        except _OF_DAMAGE:
             found = [("breaking", "its entry in the lock is damaged")]
     return [Change(kind, name, level, text) for level, text in found]
 
