@@ -31,10 +31,9 @@ _ENDS = ("min", "max")
 _BOUNDS = [f"{end}{noun}" for noun in ("imum", "Length", "Items", "Properties") for end in _ENDS]
 _RULES = (
     *("pattern", "format", "contentEncoding", "contentMediaType", "contentSchema", "multipleOf"),
-    *("uniqueItems", "contains", "minContains", "maxContains", "unevaluatedItems"),
-    *("patternProperties", "unevaluatedProperties", "dependentRequired", "dependentSchemas"),
-    *("dependencies", "not", "if", "then", "else", "allOf", "anyOf", "oneOf", "$ref"),
-    "$dynamicRef",
+    *("uniqueItems", "contains", "minContains", "maxContains", "unevaluatedItems", "dependencies"),
+    *("patternProperties", "unevaluatedProperties", "dependentRequired", "dependentSchemas", "not"),
+    *("if", "then", "else", "allOf", "anyOf", "oneOf", "$ref", "$dynamicRef"),
 )
 """Keywords that are compared as a whole. Each allows less than none."""
 _WORDS = ("title", "description", "deprecated", "x-mcp-header")
@@ -146,7 +145,7 @@ class _Comparison:
             yield from self.compare(old.get(key, True), new.get(key, True), where)
 
     def _compare_rules(self, old: _Schema, new: _Schema, name: str) -> _Found:
-        for key in _RULES:
+        for key in [key for key in _RULES if key in old or key in new]:
             # `false`, `[]` and `{}` allow everything; `not` alone forbids it.
             before: Any = old.get(key) or None
             after: Any = new.get(key) or None
