@@ -249,9 +249,10 @@ class Bridge:
 
         served = []
         for path in notebooks:
-            if self._settings.locked and path.exists():
-                require_lock(path)
-            served.append(ServedNotebook(path, self._settings, self.links, progress, early=early))
+            notebook = ServedNotebook(path, self._settings, self.links, progress, early=early)
+            if self._settings.locked and notebook.path.exists():
+                require_lock(notebook.path)
+            served.append(notebook)
             early = None
         # Reserve their names, which must not depend on which of them have run before.
         self._catalog.set_kernels([(notebook.id, notebook.name, (), {}) for notebook in served])

@@ -29,9 +29,9 @@ async def start_http(
     settings: Settings, notebooks: Sequence[Path] = (), *, background: bool = False
 ) -> None:
     """Serve as `http_app.run_http`."""
-    if notebooks and notebooks[0].expanduser().is_file():
-        print_note(f"Starting the kernel of {notebooks[0].name}")
     async with _launch_first(settings, notebooks) as early:
+        if early is not None:
+            print_note(f"Starting the kernel of {notebooks[0].name}")
         with frozen_heap():
             from mcp_notebook.bridge.http_app import run_http  # noqa: PLC0415 - when the kernel starts
 

@@ -40,19 +40,9 @@ class Drift:
     lock: Lock | None
     changes: Sequence[Change]
 
-    @property
-    def is_clean(self) -> bool:
-        """Whether nothing needs a person's eye."""
-        return all(change.level == "compatible" for change in self.changes)
 
-
-def find_drift(subject: Subject, *, is_whole: bool = True) -> Drift:
-    """Compare a notebook with its lock, if it has one.
-
-    Args:
-        subject: The notebook.
-        is_whole: All cells have run, so that what is not there is gone.
-    """
+def find_drift(subject: Subject) -> Drift:
+    """Compare a notebook, all of whose cells have run, with its lock, if it has one."""
     forms: dict[str, dict[str, Any]] = {}
     for answer in subject.answers:
         if answer.era == "modern" and not answer.is_error and answer.result:
@@ -63,10 +53,7 @@ def find_drift(subject: Subject, *, is_whole: bool = True) -> Drift:
         lock = read_lock(subject.notebook)
     except NotebookError as error:
         return Drift(entries, None, [Change("lock", "(lock)", "breaking", str(error))])
-    changes = [] if lock is None else lock.compare(entries)
-    if not is_whole:
-        changes = [each for each in changes if lock and each.name in lock.entries.keys() & entries]
-    return Drift(entries, lock if changes or is_whole else None, changes)
+    return Drift(entries, lock, [] if lock is None else lock.compare(entries))
 
 
 def describe_answer(result: Mapping[str, Any]) -> dict[str, dict[str, str]]:

@@ -24,7 +24,7 @@ from mcp_notebook.check.direct_uses import find_direct_uses
 from mcp_notebook.check.drift import find_drift
 from mcp_notebook.check.findings import Finding, is_clean, sort_findings
 from mcp_notebook.check.objects import judge_objects
-from mcp_notebook.check.report import print_json, print_report
+from mcp_notebook.check.report import print_drift, print_json, print_report
 from mcp_notebook.check.schemas import judge_schemas
 from mcp_notebook.check.subject import CheckedTool, CodeCell, Subject, find_definition
 from mcp_notebook.discovery.records import list_live_records
@@ -74,12 +74,13 @@ async def examine(settings: Settings, examination: Examination) -> bool:
     if examination.as_json:
         print_json(findings, drift)
     else:
-        print_report(subject, findings, drift)
+        print_report(subject, findings)
+        print_drift(drift)
     if not examination.locks:
-        return is_clean(findings) and drift.is_clean
+        return is_clean(findings) and all(each.level == "compatible" for each in drift.changes)
     if subject.failures:
         raise NotebookError("Not locked, because a cell fails: what it declares is not known.")
-    write_lock(subject.notebook, drift.entries)
+    write_lock(subject.notebook, drift.entries, drift.lock)
     print_note(f"Locked in {find_path(subject.notebook)}.")
     return is_clean(findings)
 
@@ -119,9 +120,8 @@ async def examine_live(settings: Settings, kernel_id: str, sources: Sequence[str
     names = {None, *(tool.info.name for tool in tools)}
     # Cells that ran earlier may have declared tools that are gone.
     findings = [finding for finding in find_all(subject) if finding.tool in names]
-    drift = find_drift(subject, is_whole=False)
-    print_report(subject, findings, drift)
-    return is_clean(findings) and drift.is_clean
+    print_report(subject, findings)
+    return is_clean(findings)
 
 
 def find_all(subject: Subject) -> list[Finding]:

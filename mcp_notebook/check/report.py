@@ -27,8 +27,8 @@ _INDENT = 4
 """Columns before a finding's text."""
 
 
-def print_report(subject: Subject, findings: Sequence[Finding], drift: Drift) -> None:
-    """Print a line for each tool, the findings, and what has changed since the lock."""
+def print_report(subject: Subject, findings: Sequence[Finding]) -> None:
+    """Print a line for each tool, and the findings."""
     rows = [_make_row(subject, tool, findings) for tool in subject.list_tools()]
     if not rows:
         print_output("There are no tools to call.")
@@ -48,6 +48,10 @@ def print_report(subject: Subject, findings: Sequence[Finding], drift: Drift) ->
         print_check(_MARKS[finding.severity], _describe(finding), is_wrong=is_wrong)
     wrong = sum(finding.severity != "note" for finding in findings)
     print_output("No findings." if not wrong else f"{count(wrong, 'finding')}.")
+
+
+def print_drift(drift: Drift) -> None:
+    """Print what has changed since the lock, if there is one."""
     if drift.lock is not None:
         words, end = ("Changed", "; `--lock` accepts it:") if drift.changes else ("Unchanged", ".")
         print_output(f"{words} since it was locked on {drift.lock.day}{end}")

@@ -42,11 +42,7 @@ def check(  # noqa: PLR0913 - one for each option
     ] = 30.0,
     lock: Annotated[
         bool,
-        typer.Option(
-            "--lock",
-            help="Write what the notebook offers into a file beside it, NOTEBOOK.tools.lock. From "
-            "then on, the check says what has changed since.",
-        ),
+        typer.Option("--lock", help="Write NOTEBOOK.tools.lock, with which later checks compare."),
     ] = False,
     json_: Annotated[
         bool, typer.Option("--json", help="Print one JSON object, for programs.")

@@ -9,7 +9,6 @@ import datetime as dt
 import hashlib
 import json
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -107,7 +106,7 @@ def read_lock(notebook: Path) -> Lock | None:
     )
 
 
-def write_lock(notebook: Path, entries: Entries) -> None:
+def write_lock(notebook: Path, entries: Entries, before: Lock | None = None) -> None:
     """Write a notebook's lock, atomically. If nothing has changed, the file stays as it is.
 
     Forms of answers that are not known now are kept: not every check calls all tools.
@@ -115,13 +114,12 @@ def write_lock(notebook: Path, entries: Entries) -> None:
     Args:
         notebook: The notebook.
         entries: What each tool, prompt, resource and skill is.
+        before: The lock that it replaces, if it can be read.
 
     Raises:
         NotebookError: It cannot be written.
     """
-    known: Entries = {}
-    with suppress(NotebookError):
-        known = before.entries if (before := read_lock(notebook)) else known
+    known = {} if before is None else before.entries
     seen = {name: {_ANSWERS: old[_ANSWERS]} for name, old in known.items() if _ANSWERS in old}
     entries = {name: seen.get(name, {}) | entry for name, entry in entries.items()}
     if known and write_json(known) == write_json(entries):

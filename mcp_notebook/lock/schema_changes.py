@@ -6,21 +6,22 @@ not tell (two patterns, say), a difference is taken for a break.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from math import floor, inf
 from typing import Any, Literal, TypeAlias
-
-from msgspec import Struct
+from urllib.parse import unquote
 
 from mcp_notebook.schema_keywords import DEFINITIONS, LISTS, NAMED, SINGLE
 from mcp_notebook.text.wording import shorten
 
-Direction: TypeAlias = Literal["narrower", "wider", "both", "added", "default", "words"]
+Direction: TypeAlias = Literal["narrower", "wider", "both", "added", "words"]
 """Which values a schema allows now: fewer, more, or others. Otherwise the same, but a property was
-`added` that callers may ignore, a `default` changed, or the `words` for a reader did."""
-_LOSES = frozenset({"narrower", "both"})
-_GAINS = frozenset({"wider", "both"})
+`added` that callers may ignore, or a default or the words for a reader changed."""
+Difference: TypeAlias = tuple[Direction, str]
+"""One difference between two schemas, and a sentence about it without a full stop: ``"`year` became
+required"``."""
 _TYPES: dict[Any, frozenset[str]] = {
     None: frozenset({"null", "boolean", "integer", "number", "string", "array", "object"}),
     "number": frozenset({"integer", "number"}),
@@ -30,9 +31,9 @@ _ENDS = ("min", "max")
 _BOUNDS = [f"{end}{noun}" for noun in ("imum", "Length", "Items", "Properties") for end in _ENDS]
 _RULES = (
     *("pattern", "format", "contentEncoding", "contentMediaType", "contentSchema", "multipleOf"),
-    *("uniqueItems", "contains", "minContains", "maxContains", "unevaluatedItems"),
-    *("patternProperties", "unevaluatedProperties", "dependentRequired", "dependentSchemas"),
-    *("dependencies", "not", "if", "then", "else", "allOf", "anyOf", "oneOf", "$dynamicRef"),
+    *("uniqueItems", "contains", "minContains", "maxContains", "unevaluatedItems", "dependencies"),
+    *("patternProperties", "unevaluatedProperties", "dependentRequired", "dependentSchemas", "not"),
+    *("if", "then", "else", "allOf", "anyOf", "oneOf", "$ref", "$dynamicRef"),
 )
 """Keywords that are compared as a whole. Each allows less than none."""
 _WORDS = ("title", "description", "deprecated", "x-mcp-header")
@@ -42,19 +43,10 @@ _NESTED = SINGLE | LISTS | NAMED | {"minContains", "maxContains"}
 """Keywords whose meaning may depend on others."""
 _INSIDE = {"items": "[]", "propertyNames": " (names)", "additionalProperties": ".*"}
 """Keywords with one schema, and what a place in it ends with."""
+_REFERENCE = re.compile(r'"\$(ref|dynamicRef)": "')
 _MAX_SHOWN = 80
 _MAX_DEPTH = 8
 """Unions in unions that are compared by their alternatives."""
-
-
-class Difference(Struct, frozen=True):
-    """One difference between two schemas."""
-
-    direction: Direction
-    text: str
-    """What is different, as a sentence without a full stop: ``"`year` became required"``."""
-
-
 _Schema: TypeAlias = dict[str, Any]
 _Found: TypeAlias = Iterator[Difference]
 
@@ -95,7 +87,7 @@ class _Comparison:
         old, new = _resolve(old, self._old), _resolve(new, self._new)
         for key in _WORDS:
             if old.get(key) != new.get(key):
-                yield Difference("words", f"the {key} of {self._name(place)} changed")
+                yield "words", f"the {key} of {self._name(place)} changed"
         before, after = [*_split(old, self._old)], [*_split(new, self._new)]
         if len(before) == len(after) == 1:
             yield from self._compare_one(before[0], after[0], place)
@@ -118,27 +110,25 @@ class _Comparison:
             if i in olds and j in news and olds[i].get("type") == news[j].get("type"):
                 del olds[i], news[j]
                 yield from table[i][j]
-        lost = [old for i, old in olds.items() if all(_has(each, _LOSES) for each in table[i])]
-        gained = [new for j, new in news.items() if all(_has(row[j], _GAINS) for row in table)]
+        lost = [old for i, old in olds.items() if all(_has(each, "narrower") for each in table[i])]
+        gained = [new for j, new in news.items() if all(_has(row[j], "wider") for row in table)]
         if lost:
-            words = " and ".join(map(_describe, lost))
-            yield Difference("narrower", f"{self._name(place)} no longer allows {words}")
+            yield "narrower", f"{self._name(place)} no longer allows {_describe(*lost)}"
         if gained:
-            words = " and ".join(map(_describe, gained))
-            yield Difference("wider", f"{self._name(place)} also allows {words}")
+            yield "wider", f"{self._name(place)} also allows {_describe(*gained)}"
 
     def _compare_one(self, old: _Schema, new: _Schema, place: str) -> _Found:
         name, types = self._name(place), (_list_types(old), _list_types(new))
         if new.get("not") == {}:  # the schema `false`
-            yield Difference("narrower", f"{name} is no longer allowed")
+            yield "narrower", f"{name} is no longer allowed"
             return
         if old.get("not") == {}:
-            yield Difference("added" if place.endswith("*") else "wider", f"{name} is allowed now")
+            yield "added" if place.endswith("*") else "wider", f"{name} is allowed now"
             return
         if types[0] != types[1] and not ("enum" in old and "enum" in new):
-            is_wider, is_narrower = types[0] < types[1], types[1] < types[0]
-            direction: Direction = "wider" if is_wider else "narrower" if is_narrower else "both"
-            yield Difference(direction, f"{name} is {_describe(new)} (was {_describe(old)})")
+            is_narrower, is_wider = types[1] < types[0], types[0] < types[1]
+            direction: Direction = "narrower" if is_narrower else "wider" if is_wider else "both"
+            yield direction, f"{name} is {_describe(new)} (was {_describe(old)})"
             if direction == "both":  # nothing else is comparable
                 return
         yield from _compare_values(old, new, name)
@@ -155,18 +145,18 @@ class _Comparison:
             yield from self.compare(old.get(key, True), new.get(key, True), where)
 
     def _compare_rules(self, old: _Schema, new: _Schema, name: str) -> _Found:
-        for key in _RULES:
+        for key in [key for key in _RULES if key in old or key in new]:
             # `false`, `[]` and `{}` allow everything; `not` alone forbids it.
             before: Any = old.get(key) or None
             after: Any = new.get(key) or None
-            if _write(before, self._old) == _write(after, self._new):
+            if _write({key: before}, self._old) == _write({key: after}, self._new):
                 continue
-            direction: Direction = "narrower" if before is None else "both" if after else "wider"
-            if key == "multipleOf" and direction == "both":
-                direction = "narrower" if not after % before else direction
-                direction = "wider" if not before % after else direction
-            texts = ("none" if each is None else _show(each) for each in (after, before))
-            yield Difference(direction, "`{}` of {} is {} (was {})".format(key, name, *texts))
+            is_narrower, is_wider = before is None, after is None
+            if key == "multipleOf" and before and after:
+                is_narrower, is_wider = not after % before, not before % after
+            direction: Direction = "narrower" if is_narrower else "wider" if is_wider else "both"
+            now, was = ("none" if each is None else _show(each) for each in (after, before))
+            yield direction, f"`{key}` of {name} is {now} (was {was})"
 
     def _compare_properties(self, old: _Schema, new: _Schema, place: str) -> _Found:
         before, after = old.get("properties", {}), new.get("properties", {})
@@ -175,17 +165,16 @@ class _Comparison:
             where = f"{place}.{key}" if place else key
             name = self._name(where)
             if key in before and key not in after:
-                yield Difference("both", f"{name} was removed")
+                yield "both", f"{name} was removed"
             elif key in after and key not in before:
                 how = "with a default" if "default" in _as_dict(after[key]) else "and is optional"
                 how = "and is required" if key in needs else how
-                yield Difference("narrower" if key in needs else "added", f"{name} was added {how}")
+                yield "narrower" if key in needs else "added", f"{name} was added {how}"
             else:
-                if key in needs ^ needed:
-                    word = "required" if key in needs else "optional"
-                    yield Difference(
-                        "narrower" if key in needs else "wider", f"{name} became {word}"
-                    )
+                if key in needs - needed:
+                    yield "narrower", f"{name} became required"
+                elif key in needed - needs:
+                    yield "wider", f"{name} became optional"
                 elif key not in needs:
                     yield from _compare_defaults(before[key], after[key], name)
                 yield from self.compare(before.get(key), after.get(key), where)
@@ -194,7 +183,7 @@ class _Comparison:
 def _write(value: Any, root: Any) -> str:
     """Return a value as JSON, with what it may refer to."""
     text = write_json(value)
-    known = [root.get(key) for key in DEFINITIONS] if '"$ref"' in text else ""
+    known = [root.get(key) for key in DEFINITIONS] if _REFERENCE.search(text) else ""
     return f"{text}{known}"
 
 
@@ -203,10 +192,10 @@ def _resolve(schema: Any, root: Any, seen: frozenset[str] = frozenset()) -> _Sch
     if not isinstance(schema, dict):
         return {"not": {}} if schema is False else {}
     reference = schema.get("$ref")
-    if not isinstance(reference, str) or reference in seen:
-        return schema
+    if not isinstance(reference, str) or reference in seen or reference.split("/")[0] != "#":
+        return schema  # with an anchor or a URL, it is compared as a rule
     target = root
-    for part in reference.removeprefix("#").split("/")[1:]:
+    for part in unquote(reference).removeprefix("#").split("/")[1:]:
         target = _as_dict(target).get(part.replace("~1", "/").replace("~0", "~"))
     rest = {key: value for key, value in schema.items() if key != "$ref"}
     return _merge(_resolve(target, root, seen | {reference}), rest)
@@ -251,8 +240,8 @@ def _as_dict(value: Any) -> _Schema:
     return value if isinstance(value, dict) else {}
 
 
-def _has(differences: Sequence[Difference], directions: frozenset[str]) -> bool:
-    return any(each.direction in directions for each in differences)
+def _has(differences: Iterable[Difference], direction: Direction) -> bool:
+    return any(each in (direction, "both") for each, _ in differences)
 
 
 # -- single keywords -------------------------------------------------------------------------------
@@ -271,22 +260,25 @@ def _find_type(value: Any) -> str:
     return "null" if value is None else names.get(type(value), "object")
 
 
-def _describe(schema: _Schema) -> str:
-    """Return an alternative in words: ``null``, ``"EU", "US"``."""
-    return _show(*schema["enum"]) if "enum" in schema else schema.get("type", "of any type")
+def _describe(*alternatives: _Schema) -> str:
+    """Return alternatives in words: ``null and "EU", "US"``."""
+    return " and ".join(
+        _show(*each["enum"]) if "enum" in each else each.get("type", "of any type")
+        for each in alternatives
+    )
 
 
 def _compare_values(old: _Schema, new: _Schema, name: str) -> _Found:
     had, has = ({write_json(v): v for v in each.get("enum", ())} for each in (old, new))
     if "enum" not in old and "enum" in new:
-        yield Difference("narrower", f"{name} only allows {_show(*new['enum'])}")
+        yield "narrower", f"{name} only allows {_show(*new['enum'])}"
     elif "enum" in old and "enum" not in new:
-        yield Difference("wider", f"{name} is no longer limited to {_show(*old['enum'])}")
+        yield "wider", f"{name} is no longer limited to {_show(*old['enum'])}"
     else:
         if lost := [had[key] for key in had if key not in has]:
-            yield Difference("narrower", f"{name} lost {_show(*lost)}")
+            yield "narrower", f"{name} lost {_show(*lost)}"
         if gained := [has[key] for key in has if key not in had]:
-            yield Difference("wider", f"{name} also allows {_show(*gained)}")
+            yield "wider", f"{name} also allows {_show(*gained)}"
 
 
 def _compare_bounds(old: _Schema, new: _Schema, name: str) -> _Found:
@@ -294,12 +286,12 @@ def _compare_bounds(old: _Schema, new: _Schema, name: str) -> _Found:
         sign = 1 if key.startswith("min") else -1
         before, after = (_find_limit(each, key, sign) for each in (old, new))
         if before != after:
-            texts = (
+            now, was = (
                 f"{_show(limit * sign)}{' (exclusive)' * is_strict}" if abs(limit) < inf else "none"
                 for limit, is_strict in (after, before)
             )
             direction: Direction = "narrower" if after > before else "wider"
-            yield Difference(direction, "`{}` of {} is {} (was {})".format(key, name, *texts))
+            yield direction, f"`{key}` of {name} is {now} (was {was})"
 
 
 def _find_limit(schema: _Schema, key: str, sign: int) -> tuple[float, bool]:
@@ -313,13 +305,11 @@ def _find_limit(schema: _Schema, key: str, sign: int) -> tuple[float, bool]:
 
 
 def _compare_defaults(old: Any, new: Any, name: str) -> _Found:
-    texts = [
-        write_json(each["default"]) if "default" in _as_dict(each) else "none"
-        for each in (new, old)
-    ]
+    pair = [_as_dict(each) for each in (new, old)]
+    texts = [write_json(each["default"]) if "default" in each else "none" for each in pair]
     if texts[0] != texts[1]:
-        words = (shorten(text, _MAX_SHOWN) for text in texts)
-        yield Difference("default", "the default of {} is {} (was {})".format(name, *words))
+        now, was = (shorten(text, _MAX_SHOWN) for text in texts)
+        yield "words", f"the default of {name} is {now} (was {was})"
 
 
 def _show(*values: Any) -> str:

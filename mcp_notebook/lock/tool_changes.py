@@ -9,23 +9,27 @@ Pure. Three levels:
 - *compatible*: callers need not know.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
-from mcp_notebook.lock.schema_changes import compare_schemas
+from mcp_notebook.lock.schema_changes import Direction, compare_schemas
 
 Level: TypeAlias = Literal["breaking", "look", "compatible"]
 LEVELS: tuple[Level, ...] = get_args(Level)
 Entry: TypeAlias = Mapping[str, Any]
 """What the lock says of one tool, prompt, resource or skill; see `lock_file.describe`."""
 _Verdict: TypeAlias = tuple[Level, str]
-_BOTH: Mapping[str, Level] = {"both": "breaking", "default": "look", "words": "look"}
-_ARGUMENTS: Mapping[str, Level] = {**_BOTH, "narrower": "breaking"}
-_RESULTS: Mapping[str, Level] = {**_BOTH, "wider": "breaking"}
+_SCHEMAS: Sequence[tuple[str, Direction, str, str]] = (
+    ("inputSchema", "narrower", "the arguments", ""),
+    ("outputSchema", "wider", "the result", "in the result, "),
+)
+"""For each schema of a tool: what breaks its callers, its name, and what a change begins with."""
 UNKNOWN = "unknown"
 """The type of a value in an answer that is null or empty there."""
+_OF_DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What an entry raises that is not as it was written: a person may have edited it."""
 _EFFECTS = ("read-only", "non-destructive", "undeclared in its effect", "destructive")
 """What calls may do, the most harmless first."""
 
@@ -56,15 +60,7 @@ def compare_entries(name: str, old: Entry | None, new: Entry | None) -> list[Cha
     else:
         try:
             found = dict.fromkeys(_compare(old, new))
-        except (
-            ArithmeticError,
-            AttributeError,
-            LookupError,
-            RecursionError,
-            TypeError,
-            ValueError,
-        ):
-            # A person may have edited it.
+        except _OF_DAMAGE:
             found = [("breaking", "its entry in the lock is damaged")]
     return [Change(kind, name, level, text) for level, text in found]
 
@@ -77,23 +73,24 @@ def _compare(old: Entry, new: Entry) -> Iterator[_Verdict]:
         if old.get(key) != new.get(key):
             yield "breaking", f"its {word} is {new.get(key)} (was {old.get(key)})"
     yield from _compare_rights(old, new)
-    schemas = old.get("inputSchema", {}), new.get("inputSchema", {})
-    for each in compare_schemas(*schemas, "the arguments"):
-        yield _ARGUMENTS.get(each.direction, "compatible"), each.text
-    yield from _compare_results(old, new)
-
-
-def _compare_results(old: Entry, new: Entry) -> Iterator[_Verdict]:
-    if "outputSchema" in old and "outputSchema" in new:
-        for each in compare_schemas(old["outputSchema"], new["outputSchema"], "the result"):
-            yield _RESULTS.get(each.direction, "compatible"), f"in the result, {each.text}"
-    elif "outputSchema" in old:
-        yield "breaking", "its results lost their schema"
-    elif "outputSchema" in new:
-        yield "compatible", "its results have a schema"
+    yield from _compare_schemas(old, new)
     examples = old.get("answers", {}), new.get("answers", {})
     for example in examples[0].keys() & examples[1]:
         yield from _compare_answers(examples[0][example], examples[1][example])
+
+
+def _compare_schemas(old: Entry, new: Entry) -> Iterator[_Verdict]:
+    for key, breaks, subject, where in _SCHEMAS:
+        schemas = old.get(key), new.get(key)
+        if key == "outputSchema" and schemas[0] is None is not schemas[1]:
+            yield "compatible", "its results have a schema"
+        elif key == "outputSchema" and schemas[1] is None is not schemas[0]:
+            yield "breaking", "its results lost their schema"
+        else:
+            for direction, text in compare_schemas(*schemas, subject):
+                is_breaking = direction in (breaks, "both")
+                level: Level = "look" if direction == "words" else "compatible"
+                yield "breaking" if is_breaking else level, f"{where}{text}"
 
 
 def _compare_rights(old: Entry, new: Entry) -> Iterator[_Verdict]:
@@ -121,10 +118,8 @@ def _compare_rights(old: Entry, new: Entry) -> Iterator[_Verdict]:
     if needed - needs:
         yield "compatible", f"its clients no longer need {', '.join(sorted(needed - needs))}"
     if old.get("task") != (task := new.get("task")):
-        text = (
-            "are always tasks" if task == "required" else f"{'can' if task else 'cannot'} be tasks"
-        )
-        yield "compatible" if task == "optional" else "breaking", f"its calls {text}"
+        words = "are always" if task == "required" else "can be" if task else "cannot be"
+        yield "compatible" if task == "optional" else "breaking", f"its calls {words} tasks"
 
 
 def _find_effect(hints: Mapping[str, Any]) -> int:

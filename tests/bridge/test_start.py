@@ -84,6 +84,18 @@ def test_a_notebooks_kernel_starts_before_the_bridge_loads_its_libraries(home):
     ]
 
 
+def test_no_kernel_starts_for_a_notebook_that_has_no_lock(home):
+    path = home / "one.ipynb"
+    path.write_text(json.dumps(NOTEBOOK), encoding="utf-8")
+    command = [sys.executable, "-c", NOTED]
+    for name in ("stdio", "serve"):
+        with bridge(home, name, "--locked", str(path), command=command, stdin=-1) as running:
+            assert running.wait() == 1
+        assert "one.ipynb has no lock" in running.said
+        assert "tarting the kernel" not in running.said
+        assert "The kernel starts" not in running.said
+
+
 def test_what_is_wrong_with_a_notebook_is_told_as_always(home):
     with bridge(home, "stdio", str(home / "gone.ipynb"), stdin=-1) as running:
         assert running.wait() == 1

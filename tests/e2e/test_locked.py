@@ -146,10 +146,27 @@ async def test_a_headless_notebook_is_compared_when_it_runs_and_before_it_runs_a
             assert "top" not in names
 
 
-def run(home, command, path):
-    """Run a bridge that ends by itself."""
+@pytest.mark.anyio
+async def test_what_only_the_source_declares_is_compared_when_it_has_run(home):
+    point = "import dataclasses as dc\n@dc.dataclass\nclass Point:\n    x: int"
+    mark = TOTAL.replace("total()", "mark(at: Point | None = None)")
+    path = write_notebook(home / "sales.ipynb", LOAD, point, mark, TOP)
+    assert "sales.tools.lock." in run(home, "check", "--lock", path).stderr
+    write_notebook(path, LOAD, point, mark, TOP.replace("year: int = 2015", "year: int"))
+    async with connected(home, "auto", "stdio", str(path), "--locked") as client:
+        # Its first list comes from the source, which does not tell what a `Point` is.
+        assert text_of(await client.call_tool("mark", {"at": {"x": 1}})) == "all"
+        assert "`year` became required" in await refuse(client, "top", year=2)
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert "top" not in tools
+        entry = read_lock(path).entries["mark"]
+        assert tools["mark"].meta[meta_keys.DIGEST] == entry["digest"]
+
+
+def run(home, command, option, path):
+    """Run a command that ends by itself."""
     return subprocess.run(
-        list_words(command, "--locked", str(path)),
+        list_words(command, option, str(path)),
         env=kernel_env(home),
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -162,18 +179,18 @@ def run(home, command, path):
 def test_a_headless_notebook_without_a_lock_is_not_served(home):
     path = write_notebook(home / "sales.ipynb", LOAD, TOP)
     for command in ("serve", "stdio"):
-        done = run(home, command, path)
+        done = run(home, command, "--locked", path)
         assert done.returncode == 1
         assert "`mcp-notebook check sales.ipynb --lock` writes one." in done.stderr
     find_path(path).write_text("<<<<<<< HEAD")
-    done = run(home, "serve", path)
+    done = run(home, "serve", "--locked", path)
     assert "The lock sales.tools.lock cannot be read: JSON is malformed" in done.stderr
 
 
-async def refuse(client, name):
+async def refuse(client, name, **arguments):
     """Call a tool, and return the error."""
     try:
-        result = await client.call_tool(name, {})
+        result = await client.call_tool(name, arguments)
     except MCPError as error:
         return str(error)
     assert result.is_error

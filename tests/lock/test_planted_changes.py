@@ -37,6 +37,16 @@ def tree(value):
     return {"input_schema": {**schema, "$defs": {"Node": node}}}
 
 
+def by_reference(reference, value, **anchor):
+    """A tool with a parameter that is defined elsewhere."""
+    schema = takes(v={"$ref": reference})["input_schema"]
+    return {"input_schema": {**schema, "$defs": {"a b": {**anchor, **value}}}}
+
+
+def by_anchor(value):
+    return by_reference("#v", value, **{"$anchor": "v"})
+
+
 def hints(**given):
     return {"annotations": given}
 
@@ -205,6 +215,16 @@ ARGUMENTS = {
         tree(INT),
         tree(INT | {"minimum": 0}),
         "breaking: `minimum` of `root.v` is 0 (was none)",
+    ),
+    "a definition that is found by its anchor": (
+        by_anchor(INT),
+        by_anchor(TEXT),
+        'breaking: `$ref` of `v` is "#v" (was "#v")',
+    ),
+    "a definition whose name is escaped": (
+        by_reference("#/$defs/a%20b", INT),
+        by_reference("#/$defs/a%20b", TEXT),
+        "breaking: `v` is string (was integer)",
     ),
     "values of a mapping": (
         takes(d={"type": "object", "additionalProperties": INT}),

@@ -86,7 +86,7 @@ def test_a_value_that_is_no_longer_allowed_is_never_a_compatible_change(
     old = {"allOf": [old], "$defs": {"A": one, "B": {"type": "boolean"}}}
     new = {"allOf": [new], "$defs": {"A": other, "B": {"type": "boolean"}}}
     allows = Draft202012Validator(old).is_valid, Draft202012Validator(new).is_valid
-    directions = {each.direction for each in compare_schemas(old, new, "it")}
+    directions = {direction for direction, _ in compare_schemas(old, new, "it")}
     for value in values:
         if allows[0](value) and not allows[1](value):
             # A property with its own schema where any was allowed is taken for an addition.

@@ -18,6 +18,7 @@ from mcp_notebook.bridge.headless.kernel_process import (
 )
 from mcp_notebook.bridge.headless.notebook_code import read_code
 from mcp_notebook.bridge.headless.script_environment import BLOCK_START
+from mcp_notebook.bridge.kernels.locked_tools import require_lock
 from mcp_notebook.discovery.record_ids import make_id
 from mcp_notebook.errors import NotebookError
 from mcp_notebook.settings.settings import Settings
@@ -49,6 +50,8 @@ async def launch_early(path: Path, settings: Settings) -> AsyncIterator[EarlyKer
         kernel = None
         if not settings.trusted_only:
             try:
+                if settings.locked:
+                    require_lock(path)
                 name, _ = choose_kernel(_read_kernel_name(path, settings), path)
                 kernel_id = make_id()
                 env = make_environment(path, settings, kernel_id)

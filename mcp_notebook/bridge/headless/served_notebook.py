@@ -240,7 +240,7 @@ class ServedNotebook:
     def expect(self) -> ExpectedKernel:
         """Return what is listed while there is no kernel."""
         offer = messages.Tools(tools=list(self._tools))
-        if self._settings.locked:
+        if self._settings.locked and self.has_run:  # the source says too little to compare
             offer = keep_locked(offer, self.path)
         tools: Sequence[messages.ToolInfo] = offer.tools
         if self._is_stale and (code := self._code) is not None:

@@ -35,26 +35,22 @@ def require_lock(notebook: Path) -> Lock:
 def keep_locked(message: messages.Welcome | messages.Tools, notebook: Path) -> messages.Tools:
     """Return what a kernel offers, without what its notebook's lock refuses, and with digests."""
     missing, kept = dict(message.missing), []
-    lock, problem = None, ""
     try:
         lock = require_lock(notebook)
     except NotebookError as error:
-        problem = str(error)
+        missing |= {tool.name: DroppedTool(str(error), LASTING, "") for tool in message.tools}
+        return messages.Tools(tools=[], missing=missing, modified=message.modified)
     for tool in message.tools:
         now = describe(tool)
-        if lock is None:
-            missing[tool.name] = DroppedTool(problem, LASTING, "")
-        elif tool.name not in lock.entries:
-            kept.append(tool)
-        elif texts := [
-            each.text
-            for each in compare_entries(tool.name, lock.entries[tool.name], now)
-            if each.level == "breaking"
-        ]:
+        changes = compare_entries(tool.name, lock.entries.get(tool.name), now)
+        texts = [change.text for change in changes if change.level == "breaking"]
+        if texts:
             reason = f"It has changed since it was locked on {lock.day}: {'; '.join(texts)}."
             step = f"Its author can accept that with `mcp-notebook check {notebook.name} --lock`."
             missing[tool.name] = DroppedTool(reason, LASTING, step)
-        else:
+        elif tool.name in lock.entries:
             meta = {**(tool.meta or {}), meta_keys.DIGEST: now["digest"]}
             kept.append(structs.replace(tool, meta=meta))
+        else:
+            kept.append(tool)
     return messages.Tools(tools=kept, missing=missing, modified=message.modified)

@@ -55,7 +55,7 @@ class ToolLock:
         lock, path = self._read(), self._file.path
         if path is None or lock is None:
             raise NotebookError("The lock is gone, or cannot be read.")
-        write_lock(path, {**lock.entries, tool.name: describe(tool.info)})
+        write_lock(path, {**lock.entries, tool.name: describe(tool.info)}, lock)
         return f"Locked {tool.name} as it is now, in {find_path(path).name}."
 
     def _read(self) -> Lock | None:
