@@ -144,20 +144,18 @@ def describe_way(
 
 def explain_sent(
     error: AttributeError,
-    arguments: Mapping[str, Any],
-    untyped: Sequence[str],
+    untyped: Mapping[str, Any],
     describe: Callable[[Collection[str]], str],
 ) -> str | None:
     """Return sentences for an error about a value that was sent in place of an object.
 
     Args:
         error: What the function raised.
-        arguments: As the client sent them.
-        untyped: The parameters that take any value.
+        untyped: What the client sent for the parameters that take any value.
         describe: `describe_way` of the function.
     """
-    for name in untyped if type(error.obj) in _JSON else ():
-        if error.obj is not None and arguments.get(name) is error.obj:
+    for name, value in untyped.items() if type(error.obj) in _JSON else ():
+        if value is error.obj and value is not None:
             text = f"Clients cannot send `{name}`, an object of the notebook."
             return f"{text} Tell the user: {describe([name])}"
     return None

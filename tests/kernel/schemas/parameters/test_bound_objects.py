@@ -217,11 +217,12 @@ def passing(function):
     @functools.wraps(function)
     def wrapper(*args, **kwargs):
         if args == (wrapper,):
-            repr(later)
+            repr(last)
         return function(*args, **kwargs)
 
+    for last in ():  # the wrapper's cell of this variable stays empty
+        repr(last)
     return wrapper
-    later = 1
 
 
 def checking(function):
