@@ -83,8 +83,10 @@ def _list_parameters(tool: CheckedTool) -> list[HintedParameter]:
         )
         for item, default in pairs
     ]
-    own = {spell_ascii(item.arg) for item, _ in pairs}  # none, if a cell is the function's body
-    own |= {spell_ascii(rest.arg) for rest in filter(None, [arguments.vararg])}
+    if arguments.vararg is not None or (pairs and arguments.kwarg is None):
+        return parameters
+    # Those of the line of a cell that is the function's body, and the keys of a TypedDict.
+    own = {spell_ascii(item.arg) for item, _ in pairs}
     others = [name for name in tool.properties if spell_ascii(name) not in own]
     return parameters + [HintedParameter(x, NO_DEFAULT, NO_DEFAULT, "argument") for x in others]
 

@@ -35,6 +35,7 @@ def test_a_parameter_that_is_used_as_an_object_is_found_with_what_to_write(shell
             "df, model, n=3, *rest, how",
             "my_grade(how, n=3)` with the line `grade(df, my_model, n",
         ),
+        ("model, año, ano", "my_grade(año, ano)` with the line `grade(my_model, año, ano)`"),
         ("*, model, año, key=len", "my_grade(año)` with the line `grade(model=my_model, año"),
         ("n, ctx: Context, model", "my_grade(n, ctx: Context)` with the line `grade(n, ctx, my_mo"),
     ],
