@@ -45,7 +45,10 @@ def judge_changes(tool: CheckedTool, seen: Collection[str]) -> Iterator[Finding]
     """
     if tool.function is None:
         return
-    names = {item.name for item in _list_parameters(tool) if item.seen_as == "bound"}
+    origins = {item.name: item.seen_as for item in _list_parameters(tool)}
+    if tool.properties and "argument" not in origins.values() and not tool.function.args.vararg:
+        return  # clients send the fields of the only parameter
+    names = {name for name, origin in origins.items() if origin == "bound"}
     for name in sorted(names.intersection(_list_changed(tool.function).union(seen))):
         yield tool.make_finding(
             "changes-object",

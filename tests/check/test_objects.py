@@ -127,3 +127,9 @@ def test_what_clients_send_under_another_name_is_not_the_notebooks(shell):
     cell = '%%mcp_tool\ndef fill(λs: list[int], ctx: Context):\n    """Fill."""\n'
     cell += "    λs[0] = 5\n    ctx.seen = 1"
     assert find(shell, "from mcp_notebook import Context", cell) == []
+
+
+def test_what_a_client_sends_as_fields_of_a_model_is_no_object_of_the_notebook(shell):
+    setup = "from typing import TypedDict\nclass Row(TypedDict):\n    a: int"
+    body = 'def look(row: Row):\n    """Look."""\n    row["b"] = 2'
+    assert find(shell, setup, f"%%mcp_tool --flatten\n{body}") == []
