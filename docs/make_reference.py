@@ -175,7 +175,7 @@ def cli_page() -> str:
     """Return the page of the command."""
     command = typer.main.get_command(main.app)
     verbs = list(_commands(command, command.name or ""))
-    rows = [row for _, verb in verbs for row in _parameter_rows(verb)]
+    rows = [row for _, verb in verbs for row in _parameter_rows(verb) if row[1]]
     shared = [row for row in dict.fromkeys(rows) if rows.count(row) > 1]
     head = ["Parameter", "What it does"]
     parts = [
@@ -190,11 +190,17 @@ def cli_page() -> str:
         if not hasattr(verb, "commands"):
             parts.append(f"```text\n{path} {_usage(verb)}\n```")
             all_rows = list(_parameter_rows(verb))
-            own = [row for row in all_rows if row not in shared]
-            also = [row[0].strip("`").split()[0].strip(",") for row in all_rows if row in shared]
+            own = [row for row in all_rows if row[1] and row not in shared]
             parts += [format_table(head, own)] if own else []
+            also = [
+                f"`{form.strip('`').split()[0].strip(',')}`"
+                for form, text in all_rows
+                if (form, text) in shared
+            ]
             below = "[below](#options-of-several-commands)"
-            parts += [f"Explained {below}: {', '.join(f'`{name}`' for name in also)}."] * bool(also)
+            parts += [f"Explained {below}: {', '.join(also)}."] * bool(also)
+            named = [form for form, text in all_rows if not text]
+            parts += [f"[Settings](settings.md) explains: {', '.join(named)}."] * bool(named)
         if verb.epilog:
             text, _, example = verb.epilog.partition("Example")
             parts += [format_text(text)] if text else []
@@ -225,6 +231,8 @@ def _usage(verb: Any) -> str:
 
 
 def _parameter_rows(verb: Any) -> Iterator[tuple[str, str]]:
+    """Yield the form of each parameter, and what it does; "" if a setting's text says that."""
+    settings = read_docs(Settings)
     for parameter in verb.params:
         if getattr(parameter, "hidden", False):
             continue
@@ -233,7 +241,10 @@ def _parameter_rows(verb: Any) -> Iterator[tuple[str, str]]:
         else:
             value = "" if parameter.is_flag else parameter.metavar or "VALUE"
             form = f"{', '.join(parameter.opts)} {value}".strip()
-        yield f"`{form}`", format_text(parameter.help or "")
+        text = format_text(parameter.help or "")
+        setting = settings.get(parameter.name, "").removeprefix("Whether ").removeprefix("to ")
+        is_setting = setting[1:] == text[1:] != ""
+        yield f"`{form}`", "" if is_setting else text
 
 
 def _meta_keys() -> str:

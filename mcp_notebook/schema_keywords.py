@@ -21,7 +21,10 @@ DEFINITIONS = ("$defs", "definitions")
 
 
 def walk_schema(schema: Any) -> Iterator[dict[str, Any]]:
-    """Yield a schema and each part of it that may be a schema; the last one may be changed."""
+    """Yield a schema and each part of it that may be a schema.
+
+    Callers may change a part: its own parts are read when the next one is asked for.
+    """
     waiting = [schema]
     while waiting:
         item = waiting.pop()

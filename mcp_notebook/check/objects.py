@@ -45,7 +45,10 @@ def judge_changes(tool: CheckedTool, seen: Collection[str]) -> Iterator[Finding]
     """
     if tool.function is None:
         return
-    names = {item.name for item in _list_parameters(tool) if item.seen_as == "bound"}
+    origins = {item.name: item.seen_as for item in _list_parameters(tool)}
+    if tool.properties and "argument" not in origins.values() and not tool.function.args.vararg:
+        return  # clients send the fields of the only parameter
+    names = {name for name, origin in origins.items() if origin == "bound"}
     for name in sorted(names.intersection(_list_changed(tool.function).union(seen))):
         yield tool.make_finding(
             "changes-object",
@@ -83,8 +86,10 @@ def _list_parameters(tool: CheckedTool) -> list[HintedParameter]:
         )
         for item, default in pairs
     ]
-    own = {spell_ascii(item.arg) for item, _ in pairs}  # none, if a cell is the function's body
-    own |= {spell_ascii(rest.arg) for rest in filter(None, [arguments.vararg])}
+    if arguments.vararg is not None or (pairs and arguments.kwarg is None):
+        return parameters
+    # Those of the line of a cell that is the function's body, and the keys of a TypedDict.
+    own = {spell_ascii(item.arg) for item, _ in pairs}
     others = [name for name in tool.properties if spell_ascii(name) not in own]
     return parameters + [HintedParameter(x, NO_DEFAULT, NO_DEFAULT, "argument") for x in others]
 

@@ -85,7 +85,7 @@ def install(  # noqa: PLR0913 - one for each option
     if print_:
         _print_snippet(program, server, name, place)
         return
-    panel = [] if file else _install_panel(program)
+    panel = None if file else _install_panel(program)
     is_plain = not (notebooks or options or http or url) and name == "notebook"
     if panel and is_plain and program.name == "vscode":
         print_note("Its assistants find the tools of open notebooks, without a settings file.")
@@ -103,19 +103,19 @@ def install(  # noqa: PLR0913 - one for each option
     print_output(f"Connected {program.title}: the server {name!r} is in {place}.")
     if backup is not None:
         print_note(f"Backup of the previous file: {backup}.")
-    hand = [BY_HAND] if program.name in COMMANDS and not panel else []
+    hand = [BY_HAND] if program.name in COMMANDS and panel == [] else []
     print_note("\n".join([*list_steps(program, server), *hand]))
 
 
-def _install_panel(client: Client) -> list[str]:
-    """Install the side panel in an editor, and return the commands that did."""
-    from mcp_notebook.clients.editor_extension import install_extension
+def _install_panel(client: Client) -> list[str] | None:
+    """Install the side panel in an editor; return the commands that did, None if one failed."""
+    from mcp_notebook.clients.editor_extension import BY_HAND, install_extension
 
     try:
         commands = install_extension(client.name, Machine.current())
     except ClientError as error:
-        print_note(str(error))
-        return []
+        print_note(f"{error} {BY_HAND}")
+        return None
     if commands:
         print_output(f"Installed the side panel in {client.title} ({', '.join(commands)}).")
     return commands

@@ -22,11 +22,17 @@ def uninstall(
     """Disconnect a client by removing the entry that `install` added."""
     from mcp_notebook.clients.editor_extension import remove_extension
     from mcp_notebook.clients.installation import apply_change, plan_removal, read_entries
+    from mcp_notebook.errors import ClientError
 
     settings = Settings.from_environment()
     program = find_client(str(client))
     place = file.absolute() if file else program.find_file(Machine.current())
-    if file is None and (commands := remove_extension(program.name, Machine.current())):
+    commands = []
+    try:
+        commands = [] if file else remove_extension(program.name, Machine.current())
+    except ClientError as error:
+        print_note(f"{error} Uninstall mcp-notebook among the extensions of {program.title}.")
+    if commands:
         print_output(f"Removed the side panel from {program.title} ({', '.join(commands)}).")
         if name not in read_entries(program, place):
             return

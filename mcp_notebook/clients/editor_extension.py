@@ -22,17 +22,11 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
 }
 """The commands of editors that take the extension, by the names of the clients."""
 BY_HAND = (
-    "For the side panel, run *Extensions: Install from VSIX...* in the command palette, "
+    "For the side panel, run 'Extensions: Install from VSIX...' in the command palette, "
     f"and choose {EXTENSION}."
 )
 _LIMIT = 120
 """Seconds for one command of an editor, which may start the editor's window."""
-
-
-def find_commands(client: str, machine: Machine) -> list[str]:
-    """Return the commands that are on the PATH."""
-    path = machine.env.get("PATH", os.defpath)
-    return [name for name in COMMANDS.get(client, ()) if shutil.which(name, path=path)]
 
 
 def install_extension(client: str, machine: Machine) -> list[str]:
@@ -41,36 +35,44 @@ def install_extension(client: str, machine: Machine) -> list[str]:
     Raises:
         ClientError: A command failed.
     """
-    names = find_commands(client, machine)
-    for name in names:
-        done = _run(name, machine, "--install-extension", str(EXTENSION), "--force")
+    commands = _find_commands(client, machine)
+    for name, file in commands.items():
+        done = _run(file, machine, "--install-extension", str(EXTENSION), "--force")
         if done.returncode != 0:
             reason = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
-            raise ClientError(f"`{name} --install-extension` failed: {''.join(reason)} {BY_HAND}")
-    return names
+            raise ClientError(f"`{name} --install-extension` failed: {''.join(reason)}")
+    return [*commands]
 
 
 def remove_extension(client: str, machine: Machine) -> list[str]:
-    """Remove the extension wherever it is installed; return the commands."""
-    names = find_commands(client, machine)
+    """Remove the extension wherever it is installed; return the commands.
+
+    Raises:
+        ClientError: A command cannot run, or takes too long.
+    """
     return [
         name
-        for name in names
-        if _run(name, machine, "--uninstall-extension", IDENTIFIER).returncode == 0
+        for name, file in _find_commands(client, machine).items()
+        if _run(file, machine, "--uninstall-extension", IDENTIFIER).returncode == 0
     ]
 
 
-def _run(name: str, machine: Machine, *words: str) -> subprocess.CompletedProcess[str]:
+def _find_commands(client: str, machine: Machine) -> dict[str, str]:
+    """Return the files of the commands that are on the PATH."""
+    path = machine.env.get("PATH", os.defpath)
+    files = {name: shutil.which(name, path=path) for name in COMMANDS.get(client, ())}
+    return {name: file for name, file in files.items() if file}
+
+
+def _run(file: str, machine: Machine, *words: str) -> subprocess.CompletedProcess[str]:
     """Run an editor's command.
 
     Raises:
         ClientError: It cannot run, or takes too long.
     """
-    command = shutil.which(name, path=machine.env.get("PATH", os.defpath))
-    assert command is not None
     try:
         return subprocess.run(  # noqa: S603 - the editor's own command
-            [command, *words],
+            [file, *words],
             env=dict(machine.env),
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -80,4 +82,4 @@ def _run(name: str, machine: Machine, *words: str) -> subprocess.CompletedProces
             timeout=_LIMIT,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ClientError(f"`{name}` did not run: {error}. {BY_HAND}") from None
+        raise ClientError(f"`{file}` did not run: {error}.") from None

@@ -35,6 +35,7 @@ def test_a_parameter_that_is_used_as_an_object_is_found_with_what_to_write(shell
             "df, model, n=3, *rest, how",
             "my_grade(how, n=3)` with the line `grade(df, my_model, n",
         ),
+        ("model, año, ano", "my_grade(año, ano)` with the line `grade(my_model, año, ano)`"),
         ("*, model, año, key=len", "my_grade(año)` with the line `grade(model=my_model, año"),
         ("n, ctx: Context, model", "my_grade(n, ctx: Context)` with the line `grade(n, ctx, my_mo"),
     ],
@@ -126,3 +127,9 @@ def test_what_clients_send_under_another_name_is_not_the_notebooks(shell):
     cell = '%%mcp_tool\ndef fill(λs: list[int], ctx: Context):\n    """Fill."""\n'
     cell += "    λs[0] = 5\n    ctx.seen = 1"
     assert find(shell, "from mcp_notebook import Context", cell) == []
+
+
+def test_what_a_client_sends_as_fields_of_a_model_is_no_object_of_the_notebook(shell):
+    setup = "from typing import TypedDict\nclass Row(TypedDict):\n    a: int"
+    body = 'def look(row: Row):\n    """Look."""\n    row["b"] = 2'
+    assert find(shell, setup, f"%%mcp_tool --flatten\n{body}") == []

@@ -129,8 +129,22 @@ def test_where_the_panel_cannot_be_installed_vs_code_gets_settings_and_two_click
     editors("code", fails="It is full.")
     answer = run("install", "vscode")
     assert "`code --install-extension` failed: It is full." in answer.stderr
-    assert f"and choose {EXTENSION}." in answer.stderr
+    assert answer.stderr.count(f"and choose {EXTENSION}.") == 1
     assert "Connected VS Code" in answer.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the commands are shell scripts")
+def test_an_editor_whose_command_does_not_run_loses_its_settings_at_least(home, editors):
+    editors("cursor")
+    run("install", "cursor")
+    (home / "bin" / "cursor").write_bytes(b"\x7fELF")
+    answer = run("uninstall", "cursor")
+    assert "/cursor` did not run: " in answer.stderr
+    assert "Uninstall mcp-notebook among the extensions of Cursor." in answer.stderr
+    assert "Disconnected Cursor" in answer.stdout
+    again = run("install", "cursor")
+    assert again.stderr.count(f"and choose {EXTENSION}.") == 1
+    assert "Connected Cursor" in again.stdout
 
 
 def test_the_panel_is_in_the_package():

@@ -1,5 +1,6 @@
 """The versions that the site names are those of pyproject.toml and of the code."""
 
+import json
 import re
 import tomllib
 
@@ -28,6 +29,14 @@ def test_the_versions_of_jupyter_are_the_lowest_that_are_tried():
     assert f"jupyterlab>={_row('JupyterLab').split()[0]}" in extras
     oldest = re.search(r"Notebook ([\d.]+)", TEXT)[1]
     assert f"notebook>={oldest}" in extras
+
+
+def test_the_versions_of_vs_code_are_those_of_the_extension_and_of_its_tests():
+    oldest = json.loads((ROOT / "vscode/package.json").read_text())["engines"]["vscode"]
+    assert oldest == f"^{_row('VS Code').split()[0]}.0"
+    tried = json.loads((ROOT / "tests/vscode/package.json").read_text())["dependencies"]
+    minor = tried["code-server"].split(".")[1]
+    assert f"1.{minor} (code-server)" in TEXT
 
 
 def test_the_versions_of_mcp_are_those_of_the_code():

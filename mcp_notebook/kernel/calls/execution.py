@@ -121,8 +121,11 @@ class Execution:
         if (tool := call.declared) is not None:
             note = explain_list(cause, call.arguments, tool.schema.input_schema)
             if note is None and isinstance(cause, AttributeError):
-                way = partial(describe_way, tool.variable or tool.name, tool.schema.parameters)
-                note = explain_sent(cause, call.arguments, tool.schema.untyped, way)
+                schema = tool.schema
+                way = partial(describe_way, tool.variable or tool.name, schema.parameters)
+                names = {name: schema.aliases.get(name, name) for name in schema.untyped}
+                sent = {own: call.arguments.get(name) for own, name in names.items()}
+                note = explain_sent(cause, sent, way)
             if note is not None and note not in getattr(cause, "__notes__", ()):
                 cause.add_note(note)
         # Text that figures print while they are drawn also belongs to the call.

@@ -39,6 +39,11 @@ def other(frame, n=1):
     """Summarize."""
     return frame.describe()
 
+@mcp_tool
+def of_year(año):
+    """Summarize."""
+    return año.describe()
+
 frozen = functools.partial(summary, df)
 %mcp_tool frozen
 '''
@@ -87,9 +92,11 @@ def test_what_a_client_sends_in_place_of_an_object_is_an_error_that_says_what_to
     notebook.ok(TOOLS)
     with Link(record_of(notebook)) as link:
         answer = link.call("other", frame="sales")
+        renamed = link.call("of_year", ano="2015")
     assert answer.is_error
     assert "'str' object has no attribute 'describe'" in text_of(answer)
     assert "`%%mcp_tool my_other(n=1)` with the line `other(my_frame, n)`" in text_of(answer)
+    assert "`%%mcp_tool my_of_year()` with the line `of_year(my_año)`" in text_of(renamed)
 
 
 def test_the_card_says_what_to_write_where_the_notebook_has_no_such_object(notebook):

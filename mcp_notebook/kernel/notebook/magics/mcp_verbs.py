@@ -128,7 +128,7 @@ def run_verb(notebook: Notebook, line: str, expand: Callable[[str], str]) -> Non
     arguments = arguments.strip()
     word = word or "status"
     if word not in VERBS and notebook.registry.get(word) is not None:
-        raise UsageError(f"`{word}` is no verb but a tool: write `%mcp call {word}`.")
+        raise UsageError(f"`{word}` is a tool, not a verb: write `%mcp call {word}`.")
     verb = _find_verb("help" if word in _HELP else word)
     if arguments in _HELP:
         print_output(_describe_verb(word, verb))

@@ -82,7 +82,7 @@ class AuthorSchema:
     untyped: tuple[str, ...] = ()
     aliases: Mapping[str, str] = field(default_factory=dict)
     parameters: tuple[HintedParameter, ...] = ()
-    """None: the schema says what each parameter gets."""
+    """These four, of `FunctionSchema`, are empty: the schema says what each parameter gets."""
 
     def prepare(self) -> None:
         """Do nothing: the validator was built at definition."""

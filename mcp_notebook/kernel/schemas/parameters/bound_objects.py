@@ -34,6 +34,8 @@ symbols), of paths, and of functions written in C."""
 _JSON = (str, bool, int, float, dict, list, type(None))
 _WRITTEN = (str, bool, int, float, type(None))
 """Types of defaults that a line repeats; a parameter with another one keeps it."""
+_UNWRITABLE = ("inf", "-inf", "nan")
+"""Floats that are names of nothing where a line repeats them."""
 _PLAIN_ATTRIBUTES = frozenset(chain.from_iterable(map(dir, _JSON)))
 
 
@@ -119,7 +121,8 @@ def describe_way(
         name, default = item.name, item.default
         is_kept = item.seen_as in ("argument", "injected") and name not in objects
         is_optional = default is not NO_DEFAULT
-        is_left = is_optional and not (is_kept and type(default) in _WRITTEN)
+        is_written = type(default) in _WRITTEN and repr(default) not in _UNWRITABLE
+        is_left = is_optional and not (is_kept and is_written)
         is_by_name |= is_left or item.kind is inspect.Parameter.KEYWORD_ONLY
         if is_left:
             continue
@@ -141,20 +144,18 @@ def describe_way(
 
 def explain_sent(
     error: AttributeError,
-    arguments: Mapping[str, Any],
-    untyped: Sequence[str],
+    untyped: Mapping[str, Any],
     describe: Callable[[Collection[str]], str],
 ) -> str | None:
     """Return sentences for an error about a value that was sent in place of an object.
 
     Args:
         error: What the function raised.
-        arguments: As the client sent them.
-        untyped: The parameters that take any value.
+        untyped: What the client sent for the parameters that take any value.
         describe: `describe_way` of the function.
     """
-    for name in untyped if type(error.obj) in _JSON else ():
-        if error.obj is not None and arguments.get(name) is error.obj:
+    for name, value in untyped.items() if type(error.obj) in _JSON else ():
+        if value is error.obj and value is not None:
             text = f"Clients cannot send `{name}`, an object of the notebook."
             return f"{text} Tell the user: {describe([name])}"
     return None

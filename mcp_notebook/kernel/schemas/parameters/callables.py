@@ -13,6 +13,7 @@ import sys
 import textwrap
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from enum import Enum
 from typing import (
     Annotated,
@@ -345,12 +346,17 @@ def _passes_on(wrapper: types.FunctionType) -> bool:
         if isinstance(getattr(node, "ctx", None), ast.Store | ast.Del)
         or getattr(node, "attr", None) in ("pop", "setdefault", "update")
     }
-    return changed.isdisjoint(own) and any(
-        own == sorted(map(_find_passed, [*node.args, *node.keywords]))
+    names = set()
+    for name, cell in zip(wrapper.__code__.co_freevars, wrapper.__closure__ or (), strict=True):
+        with suppress(ValueError):  # it is empty
+            if cell.cell_contents is vars(wrapper)["__wrapped__"]:
+                names.add(name)
+    calls = [
+        sorted(map(_find_passed, [*node.args, *node.keywords]))
         for node in nodes
-        if isinstance(node, ast.Call)
-        and getattr(node.func, "id", None) in wrapper.__code__.co_freevars
-    )
+        if isinstance(node, ast.Call) and getattr(node.func, "id", None) in names
+    ]
+    return changed.isdisjoint(own) and bool(calls) and all(call == own for call in calls)
 
 
 def _find_passed(argument: ast.AST) -> str:

@@ -132,7 +132,7 @@ def test_a_coroutine_that_the_notebook_calls_is_stopped_by_its_time_limit(kernel
         ("%mcp statsu", "Did you mean `%mcp status`?"),
         ("%mcp Status", "Did you mean `%mcp status`?"),
         ("%mcp tool f", "Did you mean `%mcp_tool`?"),
-        ("%mcp rain year=2015", "`rain` is no verb but a tool: write `%mcp call rain`."),
+        ("%mcp rain year=2015", "`rain` is a tool, not a verb: write `%mcp call rain`."),
         ("%mcp call", "Which tool?"),
         ("%mcp call nothing", "'nothing'"),
         ("%mcp allow", "Which question? Write its number. Open questions: none."),

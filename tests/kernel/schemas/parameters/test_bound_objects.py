@@ -216,9 +216,12 @@ def passing(function):
 
     @functools.wraps(function)
     def wrapper(*args, **kwargs):
-        repr((args, kwargs))
+        if args == (wrapper,):
+            repr(last)
         return function(*args, **kwargs)
 
+    for last in ():  # the wrapper's cell of this variable stays empty
+        repr(last)
     return wrapper
 
 
@@ -255,6 +258,30 @@ def replacing(function):
     return wrapper
 
 
+def noting(note):
+    """Return a decorator whose wrapper passes on what it gets, but not to its function."""
+
+    def decorate(function):
+        @functools.wraps(function)
+        def wrapper(df, n):
+            note(df, n)
+            return function({"a": 1}[df], n)
+
+        return wrapper
+
+    return decorate
+
+
+def trying_again(function):
+    """Return a wrapper that passes on what it gets, and then something else."""
+
+    @functools.wraps(function)
+    def wrapper(df, n):
+        return function(df, n) or function({"a": 1}[df], n)
+
+    return wrapper
+
+
 @pytest.mark.parametrize(
     ("decorators", "expected"),
     [
@@ -264,6 +291,8 @@ def replacing(function):
         ([functools.lru_cache], ("df",)),
         ([looking_up], ()),
         ([replacing], ()),
+        ([noting(print)], ()),
+        ([trying_again], ()),
         ([passing, looking_up], ()),
         ([looking_up, passing], ()),
     ],
@@ -285,6 +314,7 @@ def test_a_wrapped_function_gets_the_object_if_its_wrapper_passes_on_what_it_get
     [
         ("def f(obj, n, /, k=3, *rest, by, how='a', key=len, shop): return obj.name", "n=1 by=2"),
         ("def f(n, *, obj): return obj.name, n", "n=1"),
+        ("def f(obj, n, most=float('inf'), *, gap=float('nan')): return obj.name, most", "n=1"),
         ("def f(obj, año, key=len, last=None): return obj.name, año", "ano=1"),
         ("def f(shop, obj, ctx: Context, *, n: int = 3, **more): return obj.name, ctx.tool", "n=1"),
         ("f = partial(lambda a, b, obj, c: (a, obj.name, c), 1, b=2)", "c=1"),
