@@ -192,6 +192,8 @@ export type Changes = Partial<INotebookState> & { counts?: { [name: string]: [nu
 
 /** One message of the stream. */
 export type Change =
-  | { kernel: string; changes: Changes | null }
+  | { kernel: string; changes: Changes }
+  /** It ended, or it runs on and the notebook unloaded mcp_notebook. */
+  | { kernel: string; changes: null; unloaded?: boolean }
   | { kernel: string; show: true }
   | { ready: true; requirement: string };

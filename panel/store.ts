@@ -154,12 +154,6 @@ export class PanelStore {
       this.front = front;
       if (front && /start/.test(front.status)) {
         this._noteStart(front.kernel);
-      } else if (front && /idle|busy/.test(front.status) && this._gone.delete(front.kernel)) {
-        // It runs on: the extension was unloaded, and no cell brings its tools back.
-        const past = this._past.get(front.kernel);
-        if (past) {
-          past.tools = [];
-        }
       }
       this._changed.emit();
     }
@@ -235,7 +229,7 @@ export class PanelStore {
       this._shown.emit(change.kernel);
       return;
     } else if (change.changes === null) {
-      this._keepPast(change.kernel);
+      this._keepPast(change.kernel, change.unloaded);
       this.notebooks.delete(change.kernel);
       if (change.kernel === this.front?.kernel) {
         this.note = '';
@@ -254,10 +248,13 @@ export class PanelStore {
     this._changed.emit();
   }
 
-  /** Keep what a kernel has told; if it is not restarted, the extension was unloaded. */
-  private _keepPast(kernel: string): void {
+  /** Keep what a kernel has told until it is restarted. */
+  private _keepPast(kernel: string, isUnloaded = false): void {
     const { tools, ended_calls: calls } = this.notebooks.get(kernel) ?? {};
-    if (tools && calls && tools.length + calls.length > 0) {
+    const past = this._past.get(kernel);
+    if (isUnloaded && past) {
+      past.tools = []; // no cell brings them back
+    } else if (!isUnloaded && tools && calls && tools.length + calls.length > 0) {
       this._gone.set(kernel, { tools, calls });
       if (Date.now() - (this._starts.get(kernel) ?? 0) < RESTART) {
         this._noteStart(kernel);
@@ -300,7 +297,7 @@ export class PanelStore {
 
   private _changed = new Signal<this, void>(this);
   private _shown = new Signal<this, string>(this);
-  /** What kernels told until they or the extension went, by their ids. */
+  /** What kernels told until they went, by their ids. */
   private _gone = new Map<string, Omit<IPast, 'restarted'>>();
   private _past = new Map<string, IPast>();
   /** When kernels were last seen to start, by their ids. */

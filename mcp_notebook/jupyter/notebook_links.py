@@ -49,7 +49,8 @@ State: TypeAlias = dict[str, Any]
 and ``trouble_kind``)."""
 Event: TypeAlias = dict[str, Any]
 """``{"kernel": id, "changes": parts}``, with the changed parts of a kernel's state, or null if the
-kernel is gone; or ``{"kernel": id, "show": true}`` if the notebook asks to open its panel."""
+kernel is gone, with ``"unloaded": true`` if it runs on without mcp_notebook; or ``{"kernel": id,
+"show": true}`` if the notebook asks to open its panel."""
 Watcher: TypeAlias = Callable[[Event], None]
 """Takes events."""
 
@@ -216,7 +217,7 @@ class NotebookLinks:
             link.watch(partial(self._take, kernel))
         elif self._linked.get(kernel) is link:
             del self._linked[kernel]
-            self._forget(kernel)
+            self._forget(kernel, is_unloaded=link.is_unloaded)
             if self._is_ending(kernel):
                 self._show_trouble(link.record, _RESTARTING, "restarting")
             if link.failure is not None and not link.is_understood:
@@ -237,9 +238,10 @@ class NotebookLinks:
         self._states[kernel] = {"name": record.name, "trouble": text, "trouble_kind": kind}
         self._send({"kernel": kernel, "changes": self._states[kernel]})
 
-    def _forget(self, kernel: str) -> None:
+    def _forget(self, kernel: str, *, is_unloaded: bool = False) -> None:
         if self._states.pop(kernel, None) is not None:
-            self._send({"kernel": kernel, "changes": None})
+            unloaded = {"unloaded": True} if is_unloaded else {}
+            self._send({"kernel": kernel, "changes": None, **unloaded})
 
     def _take(self, kernel: str, message: OfPanel) -> None:
         if isinstance(message, messages.ShowPanel):

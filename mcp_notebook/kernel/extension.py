@@ -195,7 +195,7 @@ class Extension:
             self.unload()
             raise
 
-    def unload(self, reason: str = "The notebook unloaded mcp_notebook.") -> None:
+    def unload(self) -> None:
         """Undo `load` in reverse order, within a bounded time; idempotent."""
         if getattr(self.shell, EXTENSION, None) is self:
             delattr(self.shell, EXTENSION)
@@ -213,13 +213,13 @@ class Extension:
         self.shell.magics_manager.registry.pop(type(self._magics).__name__, None)
         if self._magics in self.shell.configurables:  # `Magics` adds itself there
             self.shell.configurables.remove(self._magics)
-        self._withdraw(reason)
+        self._withdraw("The notebook unloaded mcp_notebook.", is_unload=True)
         self._log.close()
 
-    def _withdraw(self, reason: str) -> None:
+    def _withdraw(self, reason: str, *, is_unload: bool = False) -> None:
         self._record.forget(reason)
         # Say goodbye first: the bridge then answers the open calls with the reason.
-        self._endpoint.stop(reason)
+        self._endpoint.stop(reason, is_unload=is_unload)
         self.invoker.close(reason)
         self._activity.remove()
         self._resource_reader.close()

@@ -489,6 +489,8 @@ class Goodbye(Message, frozen=True, tag="goodbye"):
 
     reason: str
     """A sentence for the user: "The kernel was restarted."."""
+    is_unload: bool = False
+    """Whether the kernel runs on without mcp_notebook."""
 
 
 # -- tasks -----------------------------------------------------------------------------------------

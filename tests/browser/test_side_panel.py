@@ -1,8 +1,10 @@
 """The side panel, as its user sees it in JupyterLab and Notebook 7, while assistants call."""
 
+import json
 import re
 import threading
 from contextlib import contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import assistant as assistants
@@ -447,6 +449,9 @@ def test_after_a_restart_the_calls_stay_and_a_click_brings_the_tools_back(
     notebook.run("%load_ext mcp_notebook")
     panel.expect_text("live")
     notebook.run(MORE)
+    # Its bridge finds the new kernel by itself.
+    names = {"forecast_sales", "clean_orders", "plot_rain", "rain_in", "delete_orders", "train"}
+    assistant.wait_for_tools(*names)
     assistant.call("rain_in", city="Oz")
     panel.expect_text("rain_in(city='Oz')", section="Last calls")
     late = notebook.add_cell(LATE)
@@ -476,6 +481,37 @@ def test_after_a_restart_the_calls_stay_and_a_click_brings_the_tools_back(
     )
     notebook.run("'a cell'")
     expect(panel.place).not_to_contain_text("gone until")
+
+
+def test_no_cell_is_said_to_bring_back_tools_that_were_unloaded(open_notebook, find_assistant):
+    """The page learns of it late, when the cell has ended: then the kernel tells nothing more."""
+    notebook = open_notebook("quickstart.ipynb")
+    late = []
+
+    def connect(socket):
+        server = socket.connect_to_server()
+
+        def pass_on(message):
+            if json.loads(message).get("changes", "") is None:
+                late.append(partial(socket.send, message))
+            else:
+                socket.send(message)
+
+        server.on_message(pass_on)
+
+    notebook.page.route_web_socket(re.compile("mcp-notebook/api/changes"), connect)
+    notebook.reload()
+    panel, _ = open_panel(notebook, find_assistant)
+    panel.expect_text("rain_in", section="Tools")
+    notebook.run("%unload_ext mcp_notebook")
+    notebook.wait_until_idle()
+    while not late:
+        notebook.page.wait_for_timeout(10)
+    late.pop()()
+    panel.expect_text("not loaded")
+    notebook.restart()
+    notebook.run("1")
+    expect(panel.place).not_to_contain_text("gone until", timeout=1_000)
 
 
 def test_a_call_into_a_notebook_that_is_not_in_front_is_seen(server, open_notebook, find_assistant):

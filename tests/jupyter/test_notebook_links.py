@@ -69,6 +69,30 @@ async def test_a_notebook_that_asks_for_its_panel_is_told_to_pages(home):
 
 
 @pytest.mark.parametrize(
+    ("is_unload", "told"), [(True, {"changes": None, "unloaded": True}), (False, {"changes": None})]
+)
+async def test_pages_learn_whether_a_kernel_runs_on_without_the_extension(home, is_unload, told):
+    folder = home / "records"
+    goodbye = messages.Goodbye(reason="It leaves.", is_unload=is_unload)
+    async with peer(home, say(PANEL, STATE, goodbye)) as kernel:
+        write_record(folder, structs.replace(kernel.record, jupyter_id="k"))
+        links = NotebookLinks(Kernels("k"), folder, logging.getLogger())
+        events, is_gone = [], anyio.Event()
+
+        def watch(event):
+            events.append(event)
+            if event["changes"] is None:
+                is_gone.set()
+
+        await links.add(watch)
+        kernel.writer.close()
+        with anyio.fail_after(8):
+            await is_gone.wait()
+        links.remove(watch)
+    assert events[:2] == [{"kernel": "k", "changes": {"name": "good"}}, {"kernel": "k"} | told]
+
+
+@pytest.mark.parametrize(
     ("answer", "kind", "says", "most"),
     [
         (say(PANEL, UNKNOWN), "version", "The side panel does not understand this kernel", 1),

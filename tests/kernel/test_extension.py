@@ -199,7 +199,8 @@ def test_calls_that_an_unload_stops_are_answered_with_the_goodbye(kernel):
         kernel.ok("for _ in range(5): assert began.acquire(timeout=60)")
         kernel.ok("%unload_ext mcp_notebook")
         # Not with what each of them says by itself: that would lack the next step.
-        assert link.receive() == messages.Goodbye(reason="The notebook unloaded mcp_notebook.")
+        reason = "The notebook unloaded mcp_notebook."
+        assert link.receive() == messages.Goodbye(reason=reason, is_unload=True)
 
 
 def test_a_variable_that_fails_whatever_it_is_asked_does_not_hinder_loading(bare):
@@ -266,7 +267,7 @@ def test_a_restart_is_told_at_once_although_the_main_thread_is_busy(own_kernel, 
         own_kernel.client.shutdown(restart=True)  # without the interrupt that frontends send before
         *before, goodbye = link.receive_until(lambda message: message.type == "goodbye")
         assert {message.type for message in before} <= {"progress"}
-        assert goodbye.reason == "The kernel was restarted."
+        assert goodbye == messages.Goodbye(reason="The kernel was restarted.")
         assert time.monotonic() - began < 1 + 50 * cell_seconds
         assert link.receive() is None
         assert not list((own_kernel.home / ".mcp-notebook" / "kernels").glob("*.json"))

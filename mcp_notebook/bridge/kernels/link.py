@@ -89,6 +89,8 @@ class Link:
         self._next_id = itertools.count(1).__next__
         self._connection: FrameProtocol | None = None
         self._goodbye: str | None = None
+        self.is_unloaded = False
+        """Whether it has ended because the notebook unloaded mcp_notebook: the kernel runs on."""
         self._ended = 0.0
         """When the conversation ended, in seconds since the epoch."""
         self.failure: str | None = None
@@ -338,7 +340,7 @@ class Link:
             case messages.ResourcesChanged():
                 self._on_resources(message)
             case messages.Goodbye():
-                self._goodbye = message.reason
+                self._goodbye, self.is_unloaded = message.reason, message.is_unload
             case messages.NotebookState() | messages.ShowPanel():
                 self._on_panel(message)
         if isinstance(message, REPLIES):

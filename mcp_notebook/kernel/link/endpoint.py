@@ -106,7 +106,7 @@ class Endpoint:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Event | None = None
         self._listening = threading.Event()
-        self._goodbye = "The notebook's kernel ended."
+        self._goodbye = messages.Goodbye(reason="The notebook's kernel ended.")
         self._thread = threading.Thread(target=self._run, name="mcp-notebook-endpoint", daemon=True)
 
     @property
@@ -153,12 +153,12 @@ class Endpoint:
             )
         return address
 
-    def stop(self, reason: str) -> None:
+    def stop(self, reason: str, *, is_unload: bool = False) -> None:
         """Say goodbye to all bridges and end the thread, within a bounded time; idempotent."""
         loop, stopping = self._loop, self._stopping
         if loop is None or stopping is None or not self._thread.is_alive():
             return
-        self._goodbye = reason
+        self._goodbye = messages.Goodbye(reason=reason, is_unload=is_unload)
         with contextlib.suppress(RuntimeError):  # the loop has ended since the check
             loop.call_soon_threadsafe(stopping.set)
         self._thread.join(STOP_TIMEOUT)
@@ -245,7 +245,7 @@ class Endpoint:
         finally:
             server.close()
             for conversation in tuple(self._conversations):
-                conversation.close(messages.Goodbye(reason=self._goodbye))
+                conversation.close(self._goodbye)
             if not self._tcp:
                 with contextlib.suppress(OSError):
                     os.unlink(self._listener.getsockname())  # noqa: PTH108 - a path as bytes or str
