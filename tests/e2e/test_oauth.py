@@ -156,29 +156,28 @@ async def come_as(url, issuer, sub, name, asked=None):
 async def test_what_users_call_themselves_changes_nothing_but_what_stands_beside_their_names(
     served, issuer, module_home, tmp_path
 ):
-    log = module_home / ".mcp-notebook" / "audit.jsonl"
-    earlier = len(read_ends(log))
     env = set_limits(tmp_path, max_caller_calls_per_minute=20)
     asked = []
     oauth = str(module_home / "oauth.toml")
     with http_bridge(module_home, "--oauth-file", oauth, env=env) as here:
         for sub, name, tool, is_refused in [
-            ("u-1", "alice", "drop", False),
-            ("u-1", "owner", "change", False),
-            ("u-1", "bob", "change", True),  # no new name, and no new client, calls more often
-            ("u-2", "alice", "drop", False),  # nor does anybody use up what is another's
+            ("same-1", "alice", "drop", False),
+            ("same-1", "owner", "change", False),
+            ("same-1", "bob", "change", True),  # no new name, and no new client, calls more often
+            ("same-2", "alice", "drop", False),  # nor does anybody use up what is another's
         ]:
             async with come_as(here.url, issuer, sub, name, asked) as client:
                 for _ in range(19 if name == "owner" else 1):
                     result = await client.call_tool(tool, {})
                     assert result.is_error is is_refused
                 assert not is_refused or "Too many calls" in result.content[0].text
-    users = [f"oauth:{issuer.url}#{sub}" for sub in ["u-1"] * 21 + ["u-2"]]
+    users = [f"oauth:{issuer.url}#{sub}" for sub in ["same-1"] * 21 + ["same-2"]]
     assert [line.partition(", with")[0] for line in asked] == [
         f'Asked by: "{users[0]}", called "alice"',
         f'Asked by: "{users[-1]}", called "alice"',
     ]
-    records = read_ends(log)[earlier:]
+    log = read_ends(module_home / ".mcp-notebook" / "audit.jsonl")
+    records = [record for record in log if "#same-" in record["caller"]]
     assert [record["caller"] for record in records] == users
     assert [record["user"] for record in records] == ["alice", *["owner"] * 19, "bob", "alice"]
 

@@ -148,11 +148,11 @@ async def serve_http(  # noqa: PLR0913 - each belongs to another part
         await stop.wait()
         http.should_exit = True
 
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(end)
-        tasks.start_soon(gate.watch, app.end_sessions)
-        tasks.start_soon(http.accept, connections, listener)
-        with listener:
+    with listener:  # outlives `accept`, which takes it from the event loop
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(end)
+            tasks.start_soon(gate.watch, app.end_sessions)
+            tasks.start_soon(http.accept, connections, listener)
             await http.serve(sockets=[])
             tasks.cancel_scope.cancel()
 
