@@ -42,15 +42,15 @@ _Schema: TypeAlias = dict[str, Any]
 _Found: TypeAlias = Iterator[Difference]
 
 
-def compare_schemas(old: Any, new: Any, subject: str) -> list[Difference]:
+def compare_schemas(old: Any, new: Any, place: str = "") -> list[Difference]:
     """Return the differences between two schemas.
 
     Args:
         old: The schema as it was.
         new: The schema as it is.
-        subject: What the whole schema describes: "the arguments".
+        place: What the names of properties begin with; empty: they are arguments.
     """
-    return list(dict.fromkeys(_Comparison(old, new, subject).compare(old, new, "")))
+    return list(dict.fromkeys(_Comparison(old, new).compare(old, new, place)))
 
 
 def write_json(value: Any) -> str:
@@ -61,11 +61,11 @@ def write_json(value: Any) -> str:
 class _Comparison:
     """One comparison; it knows both roots, for references.
 
-    A `place` is the path of properties, ``filters.days[]``; empty at the root.
+    A `place` is the path of properties, ``filters.days[]``.
     """
 
-    def __init__(self, old: Any, new: Any, subject: str) -> None:
-        self._old, self._new, self._subject = old, new, subject
+    def __init__(self, old: Any, new: Any) -> None:
+        self._old, self._new = old, new
         self._open: set[tuple[str, str]] = set()
         """The pairs that are being compared: a recursive schema leads back to one of them."""
 
@@ -78,7 +78,7 @@ class _Comparison:
         old, new = _resolve(old, self._old), _resolve(new, self._new)
         for key in _WORDS:
             if old.get(key) != new.get(key):
-                yield "words", f"the {key} of {self._name(place)} changed"
+                yield "words", f"the {key} of {_name(place)} changed"
         before = [*_split(_drop_words(old), self._old)]
         after = [*_split(_drop_words(new), self._new)]
         if len(before) == len(after) == 1:
@@ -86,12 +86,6 @@ class _Comparison:
         else:
             yield from self._compare_unions(before, after, place)
         self._open.discard(pair)
-
-    def _name(self, place: str) -> str:
-        """Return a place in words."""
-        if place.endswith("*"):
-            return f"any other property of {self._name(place[:-2])}"
-        return f"`{place}`" if place else self._subject
 
     def _compare_unions(self, before: list[_Schema], after: list[_Schema], place: str) -> _Found:
         """Compare alternatives: each needs one on the other side that allows all of its values."""
@@ -105,12 +99,12 @@ class _Comparison:
                 del olds[i], news[j]
                 yield from table[i, j]
         if fewer := [olds[i] for i in lost if i in olds]:
-            yield "narrower", f"{self._name(place)} no longer allows {_describe(fewer)}"
+            yield "narrower", f"{_name(place)} no longer allows {_describe(fewer)}"
         if more := [news[j] for j in gained if j in news]:
-            yield "wider", f"{self._name(place)} also allows {_describe(more)}"
+            yield "wider", f"{_name(place)} also allows {_describe(more)}"
 
     def _compare_one(self, old: _Schema, new: _Schema, place: str) -> _Found:
-        name = self._name(place)
+        name = _name(place)
         if new == _NOTHING:
             yield "narrower", f"{name} is no longer allowed"
         elif old == _NOTHING:
@@ -137,7 +131,7 @@ class _Comparison:
         needed, needs = set(old.get("required", ())), set(new.get("required", ()))
         for key in dict.fromkeys((*before, *after, *sorted(needed | needs))):
             where = f"{place}.{key}".lstrip(".")
-            name = self._name(where)
+            name = _name(where)
             if key in before and key not in after:
                 yield "both", f"{name} was removed"
             elif key in after and key not in before:
@@ -155,6 +149,13 @@ class _Comparison:
                     if was != now:
                         yield "words", f"the default of {name} is {_show(now)} (was {_show(was)})"
                 yield from self.compare(before.get(key), after.get(key), where)
+
+
+def _name(place: str) -> str:
+    """Return a place in words."""
+    if place.endswith("*"):
+        return f"any other property of {_name(place[:-2])}"
+    return f"`{place}`" if place else "the arguments"
 
 
 def _write(value: Any, root: Any) -> str:

@@ -12,7 +12,7 @@ from mcp_notebook.kernel.calls.call_log import LoggedCall
 from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.lock.lock_file import Lock, describe, find_path, read_lock, write_lock
-from mcp_notebook.lock.tool_changes import LEVELS, compare_entries
+from mcp_notebook.lock.tool_changes import compare_entries
 from mcp_notebook.text.wording import count
 
 _MAX_LISTED = 20
@@ -30,8 +30,10 @@ class ToolLock:
         self._file = file
         self._seen: tuple[object, Lock | None] = None, None
         """The file's state when it was last read, and what it had."""
-        self._found: dict[str, tuple[Lock, object, list[str]]] = {}
-        """What was said of each tool, and of what: the side panel asks many times a second."""
+
+    @property
+    def _notebook(self) -> Path:
+        return self._file.path or Path("NOTEBOOK")
 
     def describe(self, tool: DeclaredTool) -> list[str]:
         """Return how a tool differs from the lock: in a line, then change by change.
@@ -41,10 +43,12 @@ class ToolLock:
         lock = self._read()
         if lock is None or tool.name not in lock.entries:
             return []
-        found = self._found.get(tool.name)
-        if found is None or found[0] is not lock or found[1] is not tool.info:
-            found = self._found[tool.name] = lock, tool.info, _describe(tool, lock)
-        return found[2]
+        changes = compare_entries(tool.name, lock.entries[tool.name], describe(tool.info))
+        if not changes:
+            return []
+        rest = f" ({count(len(changes) - 1, 'more change')})" if changes[1:] else ""
+        line = f"Changed since it was locked on {lock.day}: {changes[0].text}{rest}."
+        return [line, *(f"{each.text}: {each.level}" for each in changes[:_MAX_LISTED])]
 
     def renew(self, tool: DeclaredTool) -> str:
         """Lock a tool as it is now, and return a sentence about it.
@@ -52,32 +56,19 @@ class ToolLock:
         Raises:
             NotebookError: The lock is gone, or cannot be read or written.
         """
-        lock, path = self._read(), self._file.path
-        if path is None or lock is None:
-            raise NotebookError("The lock is gone, or cannot be read.")
-        write_lock(path, {**lock.entries, tool.name: describe(tool.info)}, lock)
-        return f"Locked {tool.name} as it is now, in {find_path(path).name}."
+        lock = read_lock(self._notebook)
+        write_lock(self._notebook, {**lock.entries, tool.name: describe(tool.info)}, lock)
+        return f"Locked {tool.name} as it is now, in {find_path(self._notebook).name}."
 
     def _read(self) -> Lock | None:
         try:
-            notebook = self._file.path or Path()
-            status = find_path(notebook).stat()
-            state = notebook, status.st_mtime_ns, status.st_size, status.st_ino
+            status = find_path(self._notebook).stat()
+            state = self._notebook, status.st_mtime_ns, status.st_size, status.st_ino
             if state != self._seen[0]:
-                self._seen = state, read_lock(notebook)
-        except (OSError, ValueError, NotebookError):  # ValueError: it has no file
+                self._seen = state, read_lock(self._notebook)
+        except (OSError, NotebookError):
             self._seen = None, None
         return self._seen[1]
-
-
-def _describe(tool: DeclaredTool, lock: Lock) -> list[str]:
-    changes = compare_entries(tool.name, lock.entries[tool.name], describe(tool.info))
-    if not changes:
-        return []
-    changes.sort(key=lambda each: LEVELS.index(each.level))
-    rest = f" ({count(len(changes) - 1, 'more change')})" if changes[1:] else ""
-    line = f"Changed since it was locked on {lock.day}: {changes[0].text}{rest}."
-    return [line, *(f"{each.text}: {each.level}" for each in changes[:_MAX_LISTED])]
 
 
 def describe_calls(calls: Iterable[LoggedCall], tool: DeclaredTool) -> str:
