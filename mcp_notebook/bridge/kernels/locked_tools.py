@@ -13,7 +13,7 @@ from mcp_notebook import meta_keys
 from mcp_notebook.errors import NotebookError
 from mcp_notebook.lock.lock_file import describe, read_lock
 from mcp_notebook.lock.tool_changes import compare_entries
-from mcp_notebook.text.missing_tools import LASTING, DroppedTool
+from mcp_notebook.text.missing_tools import DroppedTool
 from mcp_notebook.wire import messages
 
 
@@ -23,7 +23,7 @@ def keep_locked(message: messages.Welcome | messages.Tools, notebook: Path) -> m
     try:
         lock = read_lock(notebook)
     except NotebookError as error:
-        missing |= {tool.name: DroppedTool(str(error), LASTING, "") for tool in message.tools}
+        missing |= {tool.name: DroppedTool(str(error), 0, "") for tool in message.tools}
         return messages.Tools(tools=[], missing=missing, modified=message.modified)
     for tool in message.tools:
         now = describe(tool)
@@ -32,7 +32,7 @@ def keep_locked(message: messages.Welcome | messages.Tools, notebook: Path) -> m
         if texts:
             reason = f"It has changed since it was locked on {lock.day}: {'; '.join(texts)}."
             step = f"Its author can accept that with `mcp-notebook check {notebook.name} --lock`."
-            missing[tool.name] = DroppedTool(reason, LASTING, step)
+            missing[tool.name] = DroppedTool(reason, 0, step)
         else:
             meta = {**(tool.meta or {}), meta_keys.DIGEST: now["digest"]}
             kept.append(structs.replace(tool, meta=meta))

@@ -4,7 +4,7 @@ Runs on the kernel's main thread and on the link's. The file is read again when 
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from mcp_notebook.errors import NotebookError
@@ -14,9 +14,6 @@ from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.lock.lock_file import Lock, describe, find_path, read_lock, write_lock
 from mcp_notebook.lock.tool_changes import compare_entries
 from mcp_notebook.text.wording import count
-
-_MAX_LISTED = 20
-"""Changes of a tool that the side panel shows."""
 
 
 class ToolLock:
@@ -35,10 +32,16 @@ class ToolLock:
     def _notebook(self) -> Path:
         return self._file.path or Path("NOTEBOOK")
 
-    def describe(self, tool: DeclaredTool) -> list[str]:
+    def describe(
+        self, tool: DeclaredTool, list_calls: Callable[[], Iterable[LoggedCall]] = tuple
+    ) -> list[str]:
         """Return how a tool differs from the lock: in a line, then change by change.
 
         Returns nothing if it does not, or is not locked.
+
+        Args:
+            tool: The tool.
+            list_calls: Returns the calls, of which the line names those since it was declared.
         """
         lock = self._read()
         if lock is None or tool.name not in lock.entries:
@@ -48,7 +51,13 @@ class ToolLock:
             return []
         rest = f" ({count(len(changes) - 1, 'more change')})" if changes[1:] else ""
         line = f"Changed since it was locked on {lock.day}: {changes[0].text}{rest}."
-        return [line, *(f"{each.text}: {each.level}" for each in changes[:_MAX_LISTED])]
+        numbers = Counter(
+            call.client_label
+            for call in list_calls()
+            if call.tool == tool.name and call.client is not None and call.came >= tool.declared_at
+        )
+        calls = [f"{client} called it {count(n, 'time')} since." for client, n in numbers.items()]
+        return [" ".join([line, *calls]), *(f"{each.text}: {each.level}" for each in changes)]
 
     def renew(self, tool: DeclaredTool) -> str:
         """Lock a tool as it is now, and return a sentence about it.
@@ -69,14 +78,3 @@ class ToolLock:
         except (OSError, NotebookError):
             self._seen = None, None
         return self._seen[1]
-
-
-def describe_calls(calls: Iterable[LoggedCall], tool: DeclaredTool) -> str:
-    """Return who has called a tool since it was declared, as a sentence; empty if nobody has."""
-    numbers = Counter(
-        call.client_label
-        for call in calls
-        if call.tool == tool.name and call.client is not None and call.came >= tool.declared_at
-    )
-    words = [f"{client} called it {count(number, 'time')}" for client, number in numbers.items()]
-    return f" {', '.join(words)} since." if words else ""
