@@ -35,8 +35,8 @@ _HINTS: Mapping[tuple[str, bool], _Verdict] = {
     ("confirm", False): ("look", "a person is no longer asked before each call"),
 }
 """What it means that a hint now has a value."""
-_EFFECTS = ("read-only", "non-destructive", "undeclared in its effect", "destructive")
-"""What calls may do, the most harmless first."""
+_EFFECTS = ("read-only", "non-destructive", "destructive")
+"""What calls may do, the most harmless first; MCP's default is the last."""
 _SCHEMAS: Mapping[str, tuple[Direction, str]] = {
     "input_schema": ("narrower", ""),
     "output_schema": ("wider", "result"),
@@ -121,8 +121,7 @@ def _find_effect(hints: Mapping[str, Any]) -> int:
     """Return the index of what calls may do."""
     if hints.get("readOnlyHint"):
         return 0
-    destructive = hints.get("destructiveHint")
-    return 2 if destructive is None else 3 if destructive else 1
+    return 2 if hints.get("destructiveHint", True) else 1
 
 
 def _compare_answers(had: Mapping[str, str], has: Mapping[str, str]) -> Iterator[_Verdict]:

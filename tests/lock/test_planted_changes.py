@@ -247,7 +247,7 @@ TOOLS = {
     "no longer read-only": (
         hints(readOnlyHint=True),
         {},
-        "breaking: it became undeclared in its effect (was read-only)",
+        "breaking: it became destructive (was read-only)",
     ),
     "destructive": (
         hints(destructiveHint=False),
