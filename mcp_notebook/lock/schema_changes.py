@@ -213,11 +213,11 @@ def _has(differences: Sequence[Difference], direction: Direction) -> bool:
 
 
 def _compare_choices(old: Sequence[Any], new: Sequence[Any], name: str) -> _Found:
-    had, has = ([*map(write_json, each)] for each in (old, new))
+    had, has = (dict.fromkeys(map(write_json, each)) for each in (old, new))
     if lost := [each for each in had if each not in has]:
-        yield "narrower", f"{name} lost {', '.join(lost)}"
+        yield "narrower", f"{name} lost {shorten(', '.join(lost), _MAX_SHOWN)}"
     if gained := [each for each in has if each not in had]:
-        yield "wider", f"{name} also allows {', '.join(gained)}"
+        yield "wider", f"{name} also allows {shorten(', '.join(gained), _MAX_SHOWN)}"
 
 
 def _describe(alternatives: Sequence[_Schema]) -> str:

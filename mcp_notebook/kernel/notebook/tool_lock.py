@@ -12,7 +12,7 @@ from mcp_notebook.kernel.calls.call_log import LoggedCall
 from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.lock.lock_file import Lock, describe, find_path, read_lock, write_lock
-from mcp_notebook.lock.tool_changes import compare_entries
+from mcp_notebook.lock.tool_changes import Change, compare_entries
 from mcp_notebook.text.wording import count
 
 
@@ -27,6 +27,8 @@ class ToolLock:
         self._file = file
         self._seen: tuple[object, Lock | None] = None, None
         """The file's state when it was last read, and what it had."""
+        self._found: dict[str, tuple[Lock, object, list[Change]]] = {}
+        """What differed of each tool, and from what: the side panel asks many times a second."""
 
     @property
     def _notebook(self) -> Path:
@@ -46,7 +48,11 @@ class ToolLock:
         lock = self._read()
         if lock is None or tool.name not in lock.entries:
             return []
-        changes = compare_entries(tool.name, lock.entries[tool.name], describe(tool.info))
+        found = self._found.get(tool.name)
+        if found is None or found[0] is not lock or found[1] is not tool.info:
+            changes = compare_entries(tool.name, lock.entries[tool.name], describe(tool.info))
+            found = self._found[tool.name] = lock, tool.info, changes
+        changes = found[2]
         if not changes:
             return []
         rest = f" ({count(len(changes) - 1, 'more change')})" if changes[1:] else ""
