@@ -430,7 +430,7 @@ def test_the_magic_lists_and_inserts_and_runs_nothing(kernel):
             pass
         assert "editor 1.2 proposes a code cell: To have n." in text
         assert "| secret = 1  # \\u202e\\u000d" in text
-        assert "changes the direction of text" in text
+        assert "has characters that are not seen" in text
         assert kernel.insert("%mcp propose accept 1") == "secret = 1  # \u202e\r"
         assert "has not run it" in text_of(client.result())
         assert "NameError" in kernel.run("secret").error
