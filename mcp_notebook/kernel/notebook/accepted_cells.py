@@ -7,26 +7,14 @@ What a cell has changed otherwise (files, values, the world) stays, and the page
 from collections.abc import Collection, MutableMapping
 from typing import Any
 
-import msgspec
-from msgspec import Struct
-
 from mcp_notebook.errors import ProposalError
 from mcp_notebook.kernel.notebook.proposals import Proposal
-from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.wire import messages
 
 MAX_ACCEPTED = 20
 """The accepted cells that can be taken back; the oldest are forgotten."""
 _UNDONE = "The user took back the cell that declares it."
-
-
-class _Accepted(Struct, eq=False):
-    proposal: Proposal
-    former: DeclaredTool | None
-    """The tool that its cell replaces, as it was."""
-    names: dict[str, Any] = msgspec.field(default_factory=dict)
-    """What only its runs have defined, by name."""
 
 
 class AcceptedCells:
@@ -40,16 +28,16 @@ class AcceptedCells:
     def __init__(self, namespace: MutableMapping[str, Any], registry: ToolRegistry) -> None:
         self._namespace = namespace
         self._registry = registry
-        self._cells: dict[str, _Accepted] = {}
+        self._cells: dict[str, Proposal] = {}
         """By the cells' ids, the oldest first."""
-        self._running: tuple[_Accepted, Collection[str]] | None = None
+        self._running: tuple[Proposal, Collection[str]] | None = None
         """The one that runs now, and the variables before that are not its own."""
 
     def add(self, proposal: Proposal) -> None:
         """Note a cell that a page has inserted."""
         self._cells.pop(proposal.cell, None)
-        former = self._registry.get(proposal.shown.tool)
-        self._cells[proposal.cell] = _Accepted(proposal, former)
+        proposal.former = self._registry.get(proposal.shown.tool)
+        self._cells[proposal.cell] = proposal
         if len(self._cells) > MAX_ACCEPTED:
             del self._cells[next(iter(self._cells))]
 
@@ -66,7 +54,7 @@ class AcceptedCells:
         """
         if self._running is not None:
             (ran, before), self._running = self._running, None
-            ran.proposal.enter("ran")
+            ran.enter("ran")
             ran.names = {
                 name: value
                 for name, value in tuple(self._namespace.items())
@@ -79,37 +67,37 @@ class AcceptedCells:
         """Return what pages show of them, the newest first."""
         return [
             messages.AcceptedProposal(
-                number=each.proposal.shown.number,
+                number=each.shown.number,
                 cell=cell,
-                client=each.proposal.shown.client,
-                digest=each.proposal.shown.digest,
+                client=each.shown.client,
+                digest=each.shown.digest,
                 tool=next(iter(self._list_tools(each)), ""),
-                replaced=each.proposal.shown.base,
+                replaced=each.shown.base,
                 names=list(each.names),
-                ran=each.proposal.state == "ran",
+                ran=each.state == "ran",
             )
             for cell, each in reversed(tuple(self._cells.items()))
         ]
 
-    def forget(self, number: int) -> _Accepted:
+    def forget(self, number: int) -> Proposal:
         """Return a cell that `undo` takes back, by its proposal's number.
 
         Raises:
             ProposalError: It is not known any more.
         """
         for cell, each in tuple(self._cells.items()):
-            if each.proposal.shown.number == number:
+            if each.shown.number == number:
                 return self._cells.pop(cell)
         raise ProposalError(
             "The notebook no longer knows what this cell has defined: delete the cell, and `del` "
             "its names."
         )
 
-    def undo(self, accepted: _Accepted) -> None:
+    def undo(self, proposal: Proposal) -> None:
         """Take back the tools and the variables of an accepted cell."""
-        for name in self._keep(accepted.names):
+        for name in self._keep(proposal.names):
             del self._namespace[name]
-        former, tools = accepted.former, self._list_tools(accepted)
+        former, tools = proposal.former, self._list_tools(proposal)
         if former is not None and former.name in tools:
             tools.remove(former.name)
             if former.variable is not None:
@@ -120,9 +108,7 @@ class AcceptedCells:
     def _keep(self, names: dict[str, Any]) -> dict[str, Any]:
         return {name: it for name, it in names.items() if self._namespace.get(name) is it}
 
-    def _list_tools(self, accepted: _Accepted) -> list[str]:
+    def _list_tools(self, proposal: Proposal) -> list[str]:
         """Return the tools that a cell declares, if it has run."""
-        if accepted.proposal.state != "ran":
-            return []
-        cell = accepted.proposal.cell
-        return [tool.name for tool in self._registry.tools if tool.cell == cell]
+        tools = self._registry.tools if proposal.state == "ran" else ()
+        return [tool.name for tool in tools if tool.cell == proposal.cell]

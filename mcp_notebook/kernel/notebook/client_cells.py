@@ -7,7 +7,7 @@ what looks like a secret is masked.
 
 from collections.abc import Callable, Mapping
 
-from msgspec import structs
+from msgspec import Struct, field, structs
 
 from mcp_notebook.errors import ToolError
 from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
@@ -20,37 +20,30 @@ from mcp_notebook.text.wording import suggest
 from mcp_notebook.wire import messages
 
 
-class ClientCells:
-    """The cells of one notebook, for clients that may propose some.
+class ClientCells(Struct, eq=False):
+    """The cells of one notebook, for clients that may propose some."""
 
-    Args:
-        file: The notebook's file.
-        registry: Its tools.
-        get_listed_names: Returns the tools that clients see under other names, by their own names.
-    """
-
-    def __init__(
-        self,
-        file: NotebookFile,
-        registry: ToolRegistry,
-        get_listed_names: Callable[[], Mapping[str, messages.ListedName]],
-    ) -> None:
-        self._file = file
-        self._registry = registry
-        self._get_listed_names = get_listed_names
-        self._run: dict[str, str] = {}
-        """What the cells were when they ran last, by their ids."""
+    file: NotebookFile
+    registry: ToolRegistry
+    """The notebook's tools."""
+    get_listed_names: Callable[[], Mapping[str, messages.ListedName]]
+    """Returns the tools that clients see under other names, by their own names."""
+    run: dict[str, str] = field(default_factory=dict)
+    """What the cells were when they ran last, by their ids."""
 
     def note_run(self, cell: str, source: str) -> None:
         """Note what a cell was when it ran."""
-        self._run[cell] = source
+        self.run[cell] = source
 
-    def render(self) -> str:
-        """Return the cells as JSON: the id, the type and the source of each."""
-        run = dict(self._run)
+    def read(self) -> str:
+        """The sources of the notebook's cells, without outputs: the id, type and text of each.
+
+        The file's cells in order, as they ran last; then those that the file lacks.
+        """
+        run = dict(self.run)
         cells = [
             each | {"source": run.pop(each["id"], each["source"])}
-            for each in self._file.read_saved()
+            for each in self.file.read_saved()
         ]
         cells += [{"id": cell, "type": "code", "source": source} for cell, source in run.items()]
         lines = [format_json(each | {"source": mask_source(each["source"])}) for each in cells]
@@ -71,19 +64,19 @@ class ClientCells:
             return structs.replace(shown, after=tool.cell)
         if name is not None and (shown.tool or self._find_source(name) is None):
             what = "no tool" if shown.tool else "no tool, and no cell of the id,"
-            close = suggest(name[:100], [each.name for each in self._registry.tools])
+            close = suggest(name[:100], [each.name for each in self.registry.tools])
             hint = f" Did you mean {close!r}?" if close else ""
             raise ToolError(f"The notebook has {what} {name[:100]!r}.{hint}")
         return shown
 
     def _find_source(self, cell: str) -> str | None:
-        if cell in self._registry.deleted_cells:
+        if cell in self.registry.deleted_cells:
             return None
-        saved = {each["id"]: each["source"] for each in self._file.read_saved()}
-        return (saved | self._run).get(cell)
+        saved = {each["id"]: each["source"] for each in self.file.read_saved()}
+        return (saved | self.run).get(cell)
 
     def _find_tool(self, name: str) -> DeclaredTool | None:
         """Return the author's tool that clients know by this name."""
-        others = self._get_listed_names().values()
+        others = self.get_listed_names().values()
         own = next((each.tool for each in others if each.name == name), name)
-        return next((tool for tool in self._registry.tools if tool.name == own), None)
+        return next((tool for tool in self.registry.tools if tool.name == own), None)

@@ -25,6 +25,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from mcp_notebook.errors import ProposalError, ToolError
+from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.wire import messages
 
 State: TypeAlias = Literal["open", "taken", "inserted", "ran"]
@@ -40,17 +41,8 @@ MAX_OF_CLIENT = 5
 """Proposals of one client that may be open at the same time. Those of all are calls that wait."""
 
 
-class Ending(Struct, frozen=True):
-    """How a proposal ended, for its client."""
-
-    text: str
-    """A sentence or two."""
-    outputs: _Outputs | None
-    """What the person saw below the cell, in nbformat's form; None if she has not accepted it."""
-
-
 class Proposal(Struct, eq=False, kw_only=True):
-    """One proposal; written by `Proposals`, under its lock."""
+    """One proposal; written by `Proposals`, under its lock, and by `AcceptedCells` afterwards."""
 
     shown: messages.OpenProposal
     """What pages show of it, but for its state."""
@@ -69,7 +61,14 @@ class Proposal(Struct, eq=False, kw_only=True):
     """The id of its cell, once that is there."""
     changes: list[str] = msgspec.field(default_factory=list)
     """Why it could not be inserted so far; sentences."""
-    ending: Future[Ending] = msgspec.field(default_factory=Future)
+    outputs: _Outputs | None = None
+    """What the person saw below the cell, in nbformat's form; None if she has not accepted it."""
+    answer: Future[str] = msgspec.field(default_factory=Future)
+    """A sentence or two for its client."""
+    former: DeclaredTool | None = None
+    """The tool that its cell has replaced, as it was."""
+    names: dict[str, Any] = msgspec.field(default_factory=dict)
+    """What only the runs of its cell have defined, by name."""
 
     def enter(self, state: State) -> None:
         """Change the state."""
@@ -152,8 +151,9 @@ class Proposals:
     def end(self, proposal: Proposal, *sentences: str, outputs: _Outputs | None = None) -> None:
         """Answer a proposal's client; does nothing if it has ended."""
         with self._lock:
-            if self._open.pop(proposal.shown.number, None) and not proposal.ending.done():
-                proposal.ending.set_result(Ending(" ".join(sentences), outputs))
+            if self._open.pop(proposal.shown.number, None) and not proposal.answer.done():
+                proposal.outputs = outputs
+                proposal.answer.set_result(" ".join(sentences))
 
     # -- a person's decisions ----------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ clients that may propose also read variables, and the sources of the cells.
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any, Literal, TypeAlias
 from urllib.parse import quote
@@ -26,7 +26,7 @@ from mcp_notebook.kernel.notebook.hidden_text import describe_hidden, parse_sour
 from mcp_notebook.kernel.notebook.inspection import Inspection
 from mcp_notebook.kernel.notebook.loaded_extension import comes_from_jupyter
 from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
-from mcp_notebook.kernel.notebook.proposals import Ending, Proposal, Proposals
+from mcp_notebook.kernel.notebook.proposals import Proposal, Proposals
 from mcp_notebook.kernel.notebook.proposed_tools import list_tool_problems
 from mcp_notebook.kernel.safe.text import replace_surrogates
 from mcp_notebook.kernel.tools.context import describe_program
@@ -40,8 +40,6 @@ from mcp_notebook.wire import messages
 Kind: TypeAlias = Literal["code", "markdown", "tool"]
 NAME = "propose_cell"
 """The tool's name. An author's own tool of this name is served in its place."""
-CELLS = "propose/cells"
-"""The name of the resource with the cells, for permissions; authors cannot use it."""
 MAX_SOURCE = 20_000
 """Characters of a proposed cell."""
 MAX_LINES = 1_000
@@ -50,11 +48,27 @@ MAX_REASON = 2_000
 """Characters of its reason."""
 LOOK = 0.5
 """Seconds between two looks whether a proposal's time is over."""
-_WAIT = 7 * 24 * 3_600.0
-"""Seconds that a call may take as a task, in place of the setting ``call_timeout``."""
+_PROPOSE = ToolOptions(
+    title="Propose a cell",
+    read_only=False,
+    destructive=False,
+    open_world=False,
+    run="thread",
+    task=True,
+    timeout="7d",  # of a task, in place of the setting `call_timeout`
+)
+_CELLS = ResourceOptions(
+    name="propose/cells",  # for permissions; authors cannot use it, because of its slash
+    uri="notebook://notebook/cells",
+    mime_type="application/json",
+    title="Cells",
+    run="thread",
+    timeout="5s",
+    read_only=True,
+)
 _OWN = (
-    "A client would wait now until you decide about proposal {0}. JupyterLab and Notebook 7 show "
-    "it where it would go; elsewhere, `%mcp propose` does."
+    "A client would wait now for your decision about proposal {}. JupyterLab and Notebook 7 show "
+    "it where it would go, and `%mcp propose` here."
 )
 _WAITS = "A client proposes a cell: `%mcp propose` shows it."
 SWITCHED_ON = (
@@ -62,9 +76,7 @@ SWITCHED_ON = (
     "sources of this notebook's cells, with what looks like a secret masked. Nothing is inserted "
     "or run before you accept it."
 )
-_TAKEN_NAME = (
-    " Your own tool `propose_cell` is served in place of this one: rename it, and clients can."
-)
+_TAKEN_NAME = " But rename your own tool `propose_cell`: it is served in place of this one."
 
 
 class Proposing:
@@ -124,7 +136,10 @@ class Proposing:
             A sentence for the person.
         """
         if on and not self._own:
-            self._own = (_make_tool(self._propose), _make_resource(self._cells.render))
+            self._own = (
+                make_tool(self.propose_cell, _PROPOSE),
+                make_own_resource(self._cells.read, _CELLS),
+            )
         own = (self._inspection.tool, *(self._own if on else ()))
         self._registry.built_in = {tool.name: tool for tool in own}
         self.is_on = on
@@ -237,13 +252,32 @@ class Proposing:
         if self._invoker.runs_cell:
             raise ProposalError("A cell is running. Take it back when that has ended.")
         accepted = self.accepted.forget(number)
-        loop = self._shell.kernel.io_loop.asyncio_loop
-        loop.call_soon_threadsafe(self.accepted.undo, accepted)
+        self._shell.kernel.io_loop.add_callback(self.accepted.undo, accepted)
         return "Took back what only this cell had defined."
 
     # -- the tool ----------------------------------------------------------------------------------
 
-    async def _propose(self, **given: Any) -> None:
+    async def propose_cell(
+        self,
+        source: str,
+        reason: str,
+        kind: Kind = "code",
+        after: str | None = None,
+        replaces: str | None = None,
+    ) -> None:
+        """Propose a cell to the person who works in this notebook.
+
+        The person sees it where it would go, and accepts, edits or rejects it; nothing is inserted
+        or run before. Returns what was decided and, if the cell was run, its outputs. Propose one
+        short cell at a time, and read the cells and variables (resources) first.
+
+        Args:
+            source: The whole source of the cell.
+            reason: Why, in a sentence or two for the person.
+            kind: The kind of cell; "tool" for one that declares a tool with `%%mcp_tool`.
+            after: The name of a tool or the id of a cell below which it goes; else at the end.
+            replaces: The name of the tool whose cell this source replaces.
+        """
         capture = current_capture()
         call = next(call for call in self._invoker.calls if call.capture is capture)
         is_own = call.client.program is None
@@ -251,7 +285,9 @@ class Proposing:
             self._check_person()
         program = describe_program(call.client.program)
         proposal = self.queue.add(
-            self._check(program, **given),
+            self._check(
+                program, source, reason, kind=kind, after=after or None, tool=replaces or ""
+            ),
             owner=call.client.guest or program,
             is_task=lambda: is_own or call.task_id is not None,
         )
@@ -260,31 +296,29 @@ class Proposing:
             print_output(_OWN.format(proposal.shown.number))
             return
         call.wait_for("a person, who is asked in the notebook")
-        ending = asyncio.wrap_future(proposal.ending)
+        answer = asyncio.wrap_future(proposal.answer)
         try:
-            while not (await asyncio.wait({ending}, timeout=LOOK))[0]:
+            while not (await asyncio.wait({answer}, timeout=LOOK))[0]:
                 self.queue.look(proposal)
         finally:
             call.resume()
             self.queue.end(proposal, "Its client no longer waits.")
-        self._answer(proposal, ending.result())
+        self._answer(proposal, answer.result())
 
     def _check_person(self) -> None:
-        if self._is_watched:
-            return
+        nobody = ""
         if self._is_headless and len(self._sessions) < 2:  # noqa: PLR2004 - with the bridge
             nobody = "No person has this notebook open: it runs without one."
         elif self._was_watched and comes_from_jupyter(self._shell):
             nobody = "The notebook's page is closed, so that no person sees a proposal."
-        else:
-            return
-        raise ToolError(f"{nobody} Write the cell into your answer instead.")
+        if nobody and not self._is_watched:
+            raise ToolError(f"{nobody} Write the cell into your answer instead.")
 
-    def _answer(self, proposal: Proposal, ending: Ending) -> None:
+    def _answer(self, proposal: Proposal, text: str) -> None:
         """Print and display what the person saw, as the result."""
-        if ending.outputs is None:
-            raise ToolError(ending.text)
-        print_output(ending.text)
+        if proposal.outputs is None:
+            raise ToolError(text)
+        print_output(text)
         others = self._get_listed_names()
         for tool in self._registry.tools:
             if proposal.state == "ran" and tool.cell == proposal.cell:
@@ -292,13 +326,13 @@ class Proposing:
                 print_output(f"The {tool.kind_word} `{name}` is listed now.")
         if proposal.source != proposal.shown.source:
             print_data(f"The final source:\n\n{proposal.source}\n")
-        for output in ending.outputs:
+        for output in proposal.outputs:
             _show_output(output)
 
     # -- what is proposed --------------------------------------------------------------------------
 
     def _check(
-        self, client: str, *, source: str, reason: str, kind: Kind, **place: Any
+        self, client: str, source: str, reason: str, *, kind: Kind, **place: Any
     ) -> messages.OpenProposal:
         """Return a proposal that a person can be asked about, with its place.
 
@@ -342,63 +376,6 @@ class Proposing:
             **place,
         )
         return self._cells.place(proposal)
-
-
-def _make_tool(propose: Callable[..., Awaitable[None]]) -> DeclaredTool:
-    async def propose_cell(
-        source: str,
-        reason: str,
-        kind: Kind = "code",
-        after: str | None = None,
-        replaces: str | None = None,
-    ) -> None:
-        """Propose a cell to the person who works in this notebook.
-
-        The person sees it where it would go, and accepts, edits or rejects it; nothing is inserted
-        or run before. Returns what was decided and, if the cell was run, its outputs. Propose one
-        short cell at a time, and read the cells and variables (resources) first.
-
-        Args:
-            source: The whole source of the cell.
-            reason: Why, in a sentence or two for the person.
-            kind: The kind of cell; "tool" for one that declares a tool with `%%mcp_tool`.
-            after: The name of a tool or the id of a cell below which it goes; else at the end.
-            replaces: The name of the tool whose cell this source replaces.
-        """
-        await propose(
-            source=source, reason=reason, kind=kind, after=after or None, tool=replaces or ""
-        )
-
-    options = ToolOptions(
-        title="Propose a cell",
-        read_only=False,
-        destructive=False,
-        open_world=False,
-        run="thread",
-        task=True,
-        timeout=_WAIT,
-    )
-    return make_tool(propose_cell, options)
-
-
-def _make_resource(render: Callable[[], str]) -> DeclaredTool:
-    def read_cells() -> str:
-        """The sources of the notebook's cells, without outputs: the id, type and text of each.
-
-        The file's cells in order, as they ran last; then those that the file lacks.
-        """
-        return render()
-
-    options = ResourceOptions(
-        name=CELLS,
-        uri="notebook://notebook/cells",
-        mime_type="application/json",
-        title="Cells",
-        run="thread",
-        timeout="5s",
-        read_only=True,
-    )
-    return make_own_resource(read_cells, options)
 
 
 def _show_output(output: Mapping[str, Any]) -> None:

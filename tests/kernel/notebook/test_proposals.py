@@ -87,7 +87,7 @@ def test_clients_may_propose_only_while_the_switch_is_on(kernel):
 
 def test_a_tool_of_the_author_keeps_the_name(kernel):
     kernel.ok('%%mcp_tool\ndef propose_cell(x: int) -> int:\n    "Mine."\n    return x')
-    assert "Your own tool `propose_cell`" in kernel.ok("%mcp propose on").stdout
+    assert "rename your own tool `propose_cell`" in kernel.ok("%mcp propose on").stdout
     (tool,) = tools_of(kernel).values()
     assert not tool.proposes
 
