@@ -353,10 +353,9 @@ class Extension:
             for tool in self.registry.tools
             if (uri := tool.info.uri) is not None and "{" not in uri
         }
-        infos += self.proposing.list_infos(inspects=inspects)
-        if inspects:
-            infos.append(self._inspection.make_info())
-        if inspects or self.proposing.is_on:
+        infos += self.proposing.list_infos()
+        if inspects or self.proposing.is_listed:
+            infos.append(self._inspection.make_info(proposes=not inspects))
             names = self._inspection.list_names()
             self._resource_changes.watch(names)
             uris = map(make_variable_uri, names)

@@ -10,7 +10,7 @@ import re
 import tokenize
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from IPython.core.inputtransformer2 import TransformerManager
@@ -20,7 +20,7 @@ LONG_LINE = 500
 EMPTY_LINES = 20
 """Empty lines below which code may be out of view."""
 _SHOWN = 3
-"""Lines that a sentence names; magics that have one of their own."""
+"""Lines and magics that a sentence names."""
 _NESTED = 8
 """Cell magics below each other that are looked into."""
 _LINE_ENDS = re.compile("[\x0b\x1c-\x1e\x85\u2028\u2029]")
@@ -83,18 +83,19 @@ def describe_hidden(
     for number in _find_odd_names(source) if tree is not None else ():
         found["has a name with letters outside ASCII, which may look like others"].append(number)
     for what, numbers in found.items():
-        more = " ..." if len(numbers) > _SHOWN else ""
-        yield f"Line {', '.join(map(str, numbers[:_SHOWN]))}{more} {what}."
+        yield f"Line {_list_first(numbers, ', ')} {what}."
     if tree is not None:
-        magics = [*_describe_magics(source, tree, find_magic)]
-        yield from magics[:_SHOWN]
-        if len(magics) > _SHOWN:
-            yield f"It has {len(magics) - _SHOWN} more magics or commands."
+        if magics := _find_magics(source, tree, find_magic):
+            yield f"It runs {_list_first(magics, '; ')}."
     elif "![" in source or _TAG.search(source):
         yield (
             "It has pictures or HTML: what they load from other computers is loaded as soon as the "
             "text is shown, and its addresses may carry what was read here."
         )
+
+
+def _list_first(words: Sequence[object], separator: str) -> str:
+    return separator.join(map(str, words[:_SHOWN])) + " ..." * (len(words) > _SHOWN)
 
 
 def _judge(line: str, empty: int, *, is_code: bool) -> Iterator[str]:
@@ -119,9 +120,7 @@ def _find_odd_names(source: str) -> Iterator[int]:
                 yield token.start[0]
 
 
-def _describe_magics(
-    source: str, tree: ast.Module, find_magic: Callable[[str], object]
-) -> Iterator[str]:
+def _find_magics(source: str, tree: ast.Module, find_magic: Callable[[str], object]) -> list[str]:
     seen: dict[str, None] = {}
     for node in _list_nodes(source, tree):
         match node:
@@ -136,8 +135,7 @@ def _describe_magics(
     word_alone = re.match(r"[\w.]+", source.strip())
     if word_alone and len(source.strip().splitlines()) == 1 and find_magic(word_alone[0]):
         seen[f"the magic `%{word_alone[0]}`, unless you have a variable of this name"] = None
-    for text in sorted(seen, key=lambda text: "!" not in text):  # the shell's come first
-        yield f"It runs {text}."
+    return sorted(seen, key=lambda text: "!" not in text)  # the shell's come first
 
 
 def _list_nodes(source: str, tree: ast.Module) -> Iterator[ast.AST]:

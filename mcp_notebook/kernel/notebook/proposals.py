@@ -53,8 +53,8 @@ class Proposal(Struct, eq=False, kw_only=True):
     state: State = "open"
     since: float = msgspec.field(default_factory=time.time)
     """When it entered its state."""
-    source: str = ""
-    """What is inserted: what was proposed, or the person's version of it."""
+    edited: str | None = None
+    """What is inserted, if it is the person's version."""
     run: bool = False
     """Whether the person wants it to run."""
     cell: str = ""
@@ -129,7 +129,7 @@ class Proposals:
                     "answer before you propose more."
                 )
             shown = structs.replace(shown, number=next(self._numbers))
-            proposal = Proposal(shown=shown, owner=owner, is_task=is_task, source=shown.source)
+            proposal = Proposal(shown=shown, owner=owner, is_task=is_task)
             self._open[shown.number] = proposal
             return proposal
 
@@ -182,7 +182,7 @@ class Proposals:
             if why:
                 proposal.changes.append(why)
                 raise ProposalError(f"{why} Look at it again.")
-            proposal.source = proposal.shown.source if request.source is None else request.source
+            proposal.edited = request.source
             proposal.run = request.run and proposal.shown.kind != "markdown"
             proposal.enter("taken")
         return f"Inserting the cell that {proposal.shown.client} proposes."
@@ -208,8 +208,8 @@ class Proposals:
                 self._settle(proposal, "The user has not run it.")
             return proposal
 
-    def accept_by_hand(self, number: int) -> Proposal:
-        """Accept a proposal whose source the person gets in a new cell, which she runs or not.
+    def accept_by_hand(self, number: int) -> messages.OpenProposal:
+        """Accept and return a proposal whose source the person gets in a new cell.
 
         Raises:
             ProposalError: It is not open.
@@ -217,7 +217,7 @@ class Proposals:
         with self._lock:
             proposal = self._find(number, "open")
             self._settle(proposal, "The user has not run it.")
-        return proposal
+        return proposal.shown
 
     def reject(self, number: int, word: str) -> str:
         """Reject a proposal.
@@ -250,11 +250,10 @@ class Proposals:
 
     def _reopen(self, proposal: Proposal, why: str) -> None:
         proposal.enter("open")
-        proposal.source = proposal.shown.source
         if why not in proposal.changes:
             proposal.changes.append(why)
 
     def _settle(self, proposal: Proposal, text: str, outputs: _Outputs = ()) -> None:
-        how = "as it is" if proposal.source == proposal.shown.source else "with changes"
+        how = "as it is" if proposal.edited is None else "with changes"
         accepted = f"The user has accepted your cell {how}, and it is in the notebook."
         self.end(proposal, accepted, text, outputs=outputs)

@@ -145,30 +145,24 @@ class Proposing:
         self.is_on = on
         self.on_switch()
         if on:
-            return SWITCHED_ON + ("" if self._is_listed else _TAKEN_NAME)
+            return SWITCHED_ON + ("" if self.is_listed else _TAKEN_NAME)
         for each in self.queue.undecided:
             self.queue.end(each, "The user does not let clients propose cells any more.")
         return "Clients can no longer propose cells."
 
     @property
-    def _is_listed(self) -> bool:
-        """Whether no tool of the author's has the name."""
+    def is_listed(self) -> bool:
+        """Whether clients may propose, since no tool of the author's has the name."""
         return self.is_on and all(tool.name != NAME for tool in self._registry.tools)
 
-    def list_infos(self, *, inspects: bool) -> Iterator[messages.ToolInfo]:
-        """Yield what clients that may propose get besides the author's declarations.
-
-        Args:
-            inspects: Whether all clients get the variables anyway.
-        """
-        if not self._is_listed:
+    def list_infos(self) -> Iterator[messages.ToolInfo]:
+        """Yield what clients that may propose get, but for the variables."""
+        if not self.is_listed:
             return
         tool, resource = self._own
         yield structs.replace(tool.info, proposes=True)
         uri = f"notebook://{quote(self._file.describe(os.getpid())['name'], safe='')}/cells"
         yield structs.replace(resource.info, uri=uri, proposes=True)
-        if not inspects:
-            yield structs.replace(self._inspection.make_info(), proposes=True)
 
     # -- the notebook ------------------------------------------------------------------------------
 
@@ -232,11 +226,10 @@ class Proposing:
             f"`%mcp propose reject {each.number} why` tells the client."
             for each in self.queue.describe()
         ]
-        if parts:
-            return "\n\n".join(parts)
         if not self.is_on:
             return "Clients cannot propose cells; `%mcp propose on` lets them."
-        return "No cell is proposed now; `%mcp propose off` ends that clients may."
+        none = "No cell is proposed now; `%mcp propose off` ends that clients may."
+        return "\n\n".join(parts) or none
 
     def _place_again(self, shown: messages.OpenProposal) -> tuple[messages.OpenProposal, str]:
         """Return a proposal with its place as it is now, and what has changed; "" for nothing."""
@@ -324,8 +317,8 @@ class Proposing:
             if proposal.state == "ran" and tool.cell == proposal.cell:
                 name = others[tool.name].name if tool.name in others else tool.name
                 print_output(f"The {tool.kind_word} `{name}` is listed now.")
-        if proposal.source != proposal.shown.source:
-            print_data(f"The final source:\n\n{proposal.source}\n")
+        if proposal.edited is not None:
+            print_data(f"The final source:\n\n{proposal.edited}\n")
         for output in proposal.outputs:
             _show_output(output)
 

@@ -333,6 +333,15 @@ def test_five_proposals_of_a_caller_may_wait_whatever_it_calls_itself(client, pa
     assert "5 proposals of yours wait" in refused(client, guest="ann")
 
 
+def test_each_program_of_the_user_has_five_proposals(client, page):
+    for number in range(5):
+        propose(client)
+        page.find(number + 1)
+    assert "5 proposals of yours wait" in refused(client)
+    propose(client, program="other")
+    page.find(6)
+
+
 def test_a_second_proposal_for_a_place_replaces_the_first_of_the_client(client, page):
     page.kernel.ok("1", cell="b")
     propose(client, after="b")

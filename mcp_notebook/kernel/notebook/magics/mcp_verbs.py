@@ -320,10 +320,9 @@ def _propose(notebook: Notebook, arguments: str) -> None:
         case ["on" | "off" as word]:
             print_output(notebook.proposing.switch(on=word == "on"))
         case ["accept", number] if number in numbers:
-            proposal = queue.accept_by_hand(numbers[number])
-            notebook.insert_cell(proposal.source)
-            is_text = proposal.shown.kind == "markdown"
-            kind = " It is Markdown: change the cell's type." if is_text else ""
+            shown = queue.accept_by_hand(numbers[number])
+            notebook.insert_cell(shown.source)
+            kind = " It is Markdown: change the cell's type." * (shown.kind == "markdown")
             print_output(f"The cell is below, and has not run.{kind}")
         case ["reject", number, *words] if number in numbers:
             print_output(queue.reject(numbers[number], "".join(words)))
