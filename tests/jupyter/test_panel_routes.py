@@ -509,7 +509,7 @@ async def test_a_page_accepts_and_runs_a_cell(server, proposing, page):
             assert (await act(page, proposing, **take)).status_code == 200
             again = await act(page, proposing, **take)
             assert again.status_code == 409
-            assert "Another page" in again.json()["message"]
+            assert "another page" in again.json()["message"]
             settle = {"action": "settle", "proposal": number, "cell": "c1"}
             await act(page, proposing, outcome="inserted", **settle)
             await act(page, proposing, outcome="ran", outputs=OUTPUTS, **settle)

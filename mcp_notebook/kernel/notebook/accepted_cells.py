@@ -44,7 +44,7 @@ class AcceptedCells:
     def before_run(self, cell: str) -> None:
         """Note the variables, if this cell is about to run."""
         if accepted := self._cells.get(cell):
-            self._running = accepted, self._namespace.keys() - accepted.names.keys()
+            self._running = accepted, frozenset(self._namespace) - accepted.names.keys()
 
     def after_run(self) -> None:
         """Note what the cell that has just run, if it is one of these, has defined.
@@ -106,7 +106,7 @@ class AcceptedCells:
         self._registry.remove(*tools, reason=_UNDONE)
 
     def _keep(self, names: dict[str, Any]) -> dict[str, Any]:
-        return {name: it for name, it in names.items() if self._namespace.get(name) is it}
+        return {name: it for name, it in names.items() if self._namespace.get(name, self) is it}
 
     def _list_tools(self, proposal: Proposal) -> list[str]:
         """Return the tools that a cell declares, if it has run."""

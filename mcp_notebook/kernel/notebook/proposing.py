@@ -67,8 +67,8 @@ _CELLS = ResourceOptions(
     read_only=True,
 )
 _OWN = (
-    "A client would wait now for your decision about proposal {}. JupyterLab and Notebook 7 show "
-    "it where it would go, and `%mcp propose` here."
+    "A client would wait now until you decide about proposal {}. JupyterLab and Notebook 7 show "
+    "it where it would go; elsewhere, `%mcp propose` does."
 )
 _WAITS = "A client proposes a cell: `%mcp propose` shows it."
 SWITCHED_ON = (

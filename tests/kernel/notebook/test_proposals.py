@@ -500,12 +500,15 @@ def test_a_wrong_line_is_one_sentence(kernel, words, says):
 
 def test_undo_takes_back_the_tool_and_the_names_that_only_the_cell_defined(client, page):
     page.kernel.ok("old = 1")
-    source = TOOL.replace("%%mcp_tool\n", "%%mcp_tool\nold = 2; fresh = []; again = 1; _own = 1\n")
+    source = TOOL.replace(
+        "%%mcp_tool\n", "%%mcp_tool\nold = 2; fresh = []; again = 1; _own = gone = None\n"
+    )
     propose(client, source, kind="tool")
     page.accept(page.find())
     client.result()
     page.kernel.ok("again = 2")
     page.kernel.ok(source.replace("again", "old"), cell="new")
+    page.kernel.ok("del gone")
     page.wait(lambda state: state["accepted"] and state["accepted"][0].names == ["fresh", "rain"])
     (accepted,) = page.state["accepted"]
     assert (accepted.tool, accepted.cell, accepted.ran) == ("rain", "new", True)
