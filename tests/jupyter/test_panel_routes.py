@@ -517,7 +517,7 @@ async def test_a_page_accepts_and_runs_a_cell(server, proposing, page):
         accepted = await changes.until(lambda notebooks: notebooks[proposing].get("accepted"))
         assert accepted[0]["cell"] == "c1"
         undone = await act(page, proposing, action="undo", proposal=number)
-        assert undone.json()["message"] == "It had defined nothing that is still there."
+        assert undone.json()["message"] == "Took back what only this cell had defined."
 
 
 async def test_a_page_rejects_a_cell_with_a_word(server, proposing, page):
