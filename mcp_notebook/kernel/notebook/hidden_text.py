@@ -103,7 +103,7 @@ def _judge(line: str, empty: int, *, is_code: bool) -> Iterator[str]:
     unusual = _UNUSUAL.findall(line)
     if any(not each.isprintable() or _FILLERS.match(each) for each in unusual):
         yield "has characters that are not seen, or that move or cover others"
-    if is_code and any(unicodedata.bidirectional(each) in ("R", "AL") for each in unusual):
+    if is_code and any(unicodedata.bidirectional(each) in ("R", "AL", "AN") for each in unusual):
         yield "has letters that run from right to left, and move what is beside them"
     if len(line) > LONG_LINE:
         yield f"has more than {LONG_LINE} characters: read it to its end"

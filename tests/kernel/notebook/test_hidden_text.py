@@ -45,6 +45,7 @@ FILLERS = "\u034f\u115f\u17b4\u180b\u2800\u3164\ufe00\ufe0f\uffa0\U000e0100\ufef
         ("x = '\u26a0\ufe0f\ufe0f'", "Line 1 has characters that are not seen"),
         ("x = 1" + "\t" * 6 + "; y = 2", "Line 1 goes on behind many spaces."),
         ("print('\u05d0', 1, 2, '\u05d1')", "Line 1 has letters that run from right to left"),
+        ("print('\u0660', 1, 2, '\u0661')", "Line 1 has letters that run from right to left"),
     ],
 )
 def test_what_hides_is_told(source, says):
