@@ -47,7 +47,7 @@ class LiveDisplay:
             # Not `display_pub.publish`: it flushes streams that may belong to others, calls hooks,
             # and would be captured by a running `%%capture` cell.
             kernel.session.send(
-                kernel.iopub_socket, kind, content, parent=find_request(self._shell), ident=_TOPIC
+                kernel.iopub_socket, kind, content, parent=find_request(), ident=_TOPIC
             )
         except Exception:  # the kernel shuts down, or is not ipykernel
             logger.exception("an output could not be shown")

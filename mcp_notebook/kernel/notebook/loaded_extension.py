@@ -45,23 +45,18 @@ def find_cell() -> str | None:
     return cell if isinstance(cell, str) else None
 
 
-def is_cell_of_jupyter() -> bool:
-    """Return whether JupyterLab or Notebook 7 asked for the running cell, or the last one."""
-    return comes_from_jupyter(get_ipython())
-
-
-def comes_from_jupyter(shell: Any) -> bool:
+def comes_from_jupyter() -> bool:
     """Return whether JupyterLab or Notebook 7 asked for the cell that runs, or ran last."""
-    return "deletedCells" in read_metadata(find_request(shell))  # no other frontend sends it
+    return "deletedCells" in read_metadata(find_request())  # no other frontend sends it
 
 
-def find_request(shell: Any) -> Mapping[str, Any]:
+def find_request() -> Mapping[str, Any]:
     """Return the request for the cell that runs, or ran last.
 
     To IPython, the last request of any kind is the parent, such as one for completions.
     """
-    extension: LoadedExtension | None = getattr(shell, EXTENSION, None)
-    return get_parent(shell) if extension is None else extension.request
+    extension = find_extension()
+    return get_parent(get_ipython()) if extension is None else extension.request
 
 
 def get_parent(shell: Any) -> Mapping[str, Any]:
