@@ -8,7 +8,7 @@ from live import TIMEOUT
 from playwright.sync_api import expect
 from vs_code import SOON
 
-from notebooks import DROP, LOAD, PLOT, RAIN, WAIT
+from notebooks import DROP, LOAD, PLOT, RAIN, UNLOAD, WAIT
 
 pytestmark = pytest.mark.vscode
 
@@ -70,9 +70,11 @@ def test_a_call_is_stopped_in_the_panel_and_in_the_status_bar(open_window, assis
     assert call.result(TIMEOUT) == "The user stopped the call in VS Code."
 
 
-def test_a_restart_is_told_and_the_tools_come_back(open_window, assistant):
+def test_a_restart_is_told_and_the_tools_come_back_unless_they_are_unloaded(
+    open_window, assistant
+):
     window = open_window()
-    window.open("weather.ipynb", LOAD, RAIN)
+    window.open("weather.ipynb", LOAD, RAIN, UNLOAD)
     window.run_all()
     panel = window.panel
     panel.expect_text("rain", section="Tools")
@@ -85,6 +87,12 @@ def test_a_restart_is_told_and_the_tools_come_back(open_window, assistant):
     panel.expect_text("rain(day=3)", section="Calls before the restart at .*")
     panel.button("Run their cells and all above").click()
     panel.expect_text("rain", section="Tools")
+    (window.folder / "unload").touch()
+    window.run_all()
+    panel.expect_text("This notebook offers no tools yet")
+    panel.button("Load mcp_notebook").click()
+    panel.expect_text("None yet.", section="Tools")
+    expect(panel.place).not_to_contain_text("gone until")
 
 
 def test_the_panel_connects_clients_of_this_machine(open_window, server):
