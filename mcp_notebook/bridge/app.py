@@ -23,7 +23,6 @@ from mcp_notebook.bridge.access.caller import OWNER, Caller, Permissions
 from mcp_notebook.bridge.headless.cell_progress import SharedProgress
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links, StartFailure
-from mcp_notebook.bridge.kernels.locked_tools import require_lock
 from mcp_notebook.bridge.server.server import FirstTools, NotebookServer, ServerOptions
 from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
 from mcp_notebook.bridge.telemetry.call_events import CallObserver
@@ -138,7 +137,7 @@ class Bridge:
         self._headless_count = 0
         """Headless notebooks that are served or being started."""
         self._catalog = Catalog()
-        self.links = Links(self._catalog, inspects=settings.inspect, is_locked=settings.locked)
+        self.links = Links(self._catalog, settings)
         self.server = NotebookServer(
             self._catalog,
             self.links,
@@ -249,10 +248,7 @@ class Bridge:
 
         served = []
         for path in notebooks:
-            notebook = ServedNotebook(path, self._settings, self.links, progress, early=early)
-            if self._settings.locked and notebook.path.exists():
-                require_lock(notebook.path)
-            served.append(notebook)
+            served.append(ServedNotebook(path, self._settings, self.links, progress, early=early))
             early = None
         # Reserve their names, which must not depend on which of them have run before.
         self._catalog.set_kernels([(notebook.id, notebook.name, (), {}) for notebook in served])

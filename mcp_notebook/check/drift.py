@@ -14,7 +14,7 @@ from typing import Any
 
 from mcp_notebook.check.subject import Subject
 from mcp_notebook.errors import NotebookError
-from mcp_notebook.lock.lock_file import Entries, Lock, describe, read_lock
+from mcp_notebook.lock.lock_file import Entries, Lock, describe, find_path, read_lock
 from mcp_notebook.lock.tool_changes import UNKNOWN, Change
 
 _HEADING = re.compile(r"\w+: [\d,]+ rows? x [\d,]+ columns?; (.+)")
@@ -37,8 +37,8 @@ class Drift:
 
     entries: Entries
     """What the notebook offers now."""
-    lock: Lock | None
-    changes: Sequence[Change]
+    lock: Lock | None = None
+    changes: Sequence[Change] = ()
 
 
 def find_drift(subject: Subject) -> Drift:
@@ -49,33 +49,30 @@ def find_drift(subject: Subject) -> Drift:
             example = json.dumps(answer.arguments, sort_keys=True)
             forms.setdefault(answer.tool, {})[example] = describe_answer(answer.result)
     entries = {tool.name: describe(tool.info, forms.get(tool.name)) for tool in subject.tools}
+    if not find_path(subject.notebook).exists():
+        return Drift(entries)
     try:
         lock = read_lock(subject.notebook)
     except NotebookError as error:
-        return Drift(entries, None, [Change("lock", "(lock)", "breaking", str(error))])
-    return Drift(entries, lock, [] if lock is None else lock.compare(entries))
+        return Drift(entries, changes=[Change("(lock)", "breaking", str(error))])
+    return Drift(entries, lock, lock.compare(entries))
 
 
-def describe_answer(result: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+def describe_answer(result: Mapping[str, Any]) -> dict[str, str]:
     """Return the form of a ``CallToolResult``: its blocks, columns and values, and their types."""
-    form: dict[str, dict[str, str]] = {"blocks": {}}
+    types: dict[str, set[str]] = {}
     data = result.get("structuredContent")
     for block in result.get("content", ()):
-        form["blocks"][block["type"]] = block.get("mimeType", block["type"])
+        types[f"block {block['type']}"] = {block.get("mimeType", block["type"])}
         if block["type"] == "text":
             if heading := _HEADING.match(block["text"]):
-                columns = _COLUMN.findall(heading[1])
-                form["columns"] = {name: _name_type(dtype) for name, dtype in columns}
+                for name, dtype in _COLUMN.findall(heading[1]):
+                    types[f"column {name}"] = {_name_type(dtype)}
             elif data is None:
                 data = _read_data(block["text"])
-    if data is not None:
-        types: dict[str, set[str]] = {}
-        for path, word in _walk(data, ""):
-            types.setdefault(path, set()).add(word)
-        form["values"] = {
-            path: " or ".join(sorted(words - {UNKNOWN} or words)) for path, words in types.items()
-        }
-    return form
+    for path, word in () if data is None else _walk(data, "value "):
+        types.setdefault(path, set()).add(word)
+    return {name: " or ".join(sorted(words - {UNKNOWN} or words)) for name, words in types.items()}
 
 
 def _name_type(dtype: str) -> str:

@@ -52,7 +52,7 @@ from mcp_notebook.kernel.notebook.panel.side_panel_state import (
     SidePanel,
     find_server_address,
 )
-from mcp_notebook.kernel.notebook.proposing import Proposing, ProposingParts
+from mcp_notebook.kernel.notebook.proposing import Proposing
 from mcp_notebook.kernel.notebook.public_address import build_address_card, find_public_address
 from mcp_notebook.kernel.notebook.resource_changes import (
     ResourceChanges,
@@ -269,19 +269,17 @@ class Extension:
         return [] if history is None else list(history.input_hist_raw)
 
     def _make_proposing(self) -> Proposing:
-        parts = ProposingParts(
-            shell=self.shell,
-            registry=self.registry,
+        proposing = Proposing(
+            self.shell,
+            self.registry,
             invoker=self.invoker,
             inspection=self._inspection,
             file=self.notebook_file,
             is_headless=self._is_headless,
-            get_name=lambda: self._describe_notebook()["name"],
             get_listed_names=lambda: self._endpoint.listed_names,
         )
-        proposing = Proposing(parts)
         proposing.on_switch = self._tools_changed
-        proposing.queue.on_change = self._endpoint.note_change
+        proposing.queue.on_late = self._endpoint.note_change
         return proposing
 
     def _make_panel(self) -> SidePanel:
@@ -355,10 +353,9 @@ class Extension:
             for tool in self.registry.tools
             if (uri := tool.info.uri) is not None and "{" not in uri
         }
-        infos += self.proposing.list_infos(inspects=inspects)
-        if inspects:
-            infos.append(self._inspection.make_info())
-        if inspects or self.proposing.is_on:
+        infos += self.proposing.list_infos()
+        if inspects or self.proposing.is_listed:
+            infos.append(self._inspection.make_info(proposes=not inspects))
             names = self._inspection.list_names()
             self._resource_changes.watch(names)
             uris = map(make_variable_uri, names)
@@ -410,8 +407,8 @@ class Extension:
             print_output(describe_undeclared(run.dropped))
         misspelt = suggest_correction(getattr(result, "error_in_exec", None))
         info = getattr(result, "info", None)
-        proposed = self.proposing.after_cell(getattr(info, "cell_id", None))
-        for sentence in (*run.notes, *notes, *filter(None, [misspelt, proposed])):
+        told = filter(None, [misspelt, self.proposing.after_cell()])
+        for sentence in (*run.notes, *notes, *told):
             print_note(sentence)
         self._endpoint.note_change()
         self._tell_resource_changes(list_words(str(getattr(info, "raw_cell", ""))))

@@ -7,10 +7,9 @@ on the machine, on the versions of Python or of libraries, or on when it was wri
 
 import datetime as dt
 import hashlib
-import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -24,7 +23,10 @@ from mcp_notebook.wire import messages
 
 Entries: TypeAlias = Mapping[str, dict[str, Any]]
 """What each tool, prompt, resource and skill is, by name: a notebook has one of a name."""
-_FORMAT = 1
+_DECLARED = (
+    *("kind", "title", "description", "input_schema", "output_schema", "annotations", "requires"),
+    *("task", "uri", "mime_type"),
+)
 _ANSWERS = "answers"
 """The member of an entry that is not declared, but seen."""
 
@@ -35,13 +37,12 @@ class Lock(Struct, frozen=True):
     locked: dt.date
     """The day on which its contents last changed."""
     entries: dict[str, dict[str, Any]]
-    format: int = _FORMAT
+    format: Literal[1] = 1
 
     @property
     def day(self) -> str:
-        """The day in words, whatever the locale: ``28 Nov 2026``."""
-        _, month, day, _, year = self.locked.ctime().split()
-        return f"{day} {month} {year}"
+        """The day in words: ``28 Nov 2026``."""
+        return f"{self.locked.day} {self.locked:%b %Y}"
 
     def compare(self, now: Entries) -> list[Change]:
         """Return what has changed since, also what was added and removed."""
@@ -62,52 +63,37 @@ def describe(info: messages.ToolInfo, answers: Mapping[str, Any] | None = None) 
         info: The kernel's description of it.
         answers: The form of the answer to each example, by its arguments as JSON.
     """
-    entry = {
-        "kind": info.kind if info.text is None else "skill",
-        "title": info.title,
-        "description": info.description,
-        "inputSchema": info.input_schema if info.text is None else None,
-        "outputSchema": info.output_schema,
-        "annotations": info.annotations,
-        "confirm": (info.meta or {}).get(meta_keys.CONFIRM),
-        "requires": sorted(info.requires),
-        "task": info.task,
-        "uri": info.uri,
-        "mimeType": info.mime_type,
-        "text": info.text and _hash(info.text),
-    }
-    found = {key: value for key, value in entry.items() if value}
-    found["digest"] = _hash(write_json(found))
-    return found | ({_ANSWERS: dict(answers)} if answers else {})
+    entry = {key: value for key in _DECLARED if (value := getattr(info, key))}
+    if (info.meta or {}).get(meta_keys.CONFIRM):
+        entry["confirm"] = True
+    if info.text is not None:
+        entry |= {"kind": "skill", "text": _hash(info.text)}
+    entry["digest"] = _hash(write_json(entry))
+    return entry | ({_ANSWERS: answers} if answers else {})
 
 
 def _hash(text: str) -> str:
     return f"sha256:{hashlib.sha256(text.encode(errors='replace')).hexdigest()}"
 
 
-def read_lock(notebook: Path) -> Lock | None:
-    """Return a notebook's lock; None if there is none.
+def read_lock(notebook: Path) -> Lock:
+    """Return a notebook's lock.
 
     Raises:
-        NotebookError: It cannot be read.
+        NotebookError: There is none, or it cannot be read.
     """
+    path = find_path(notebook)
     try:
-        lock = msgspec.json.decode(find_path(notebook).read_bytes(), type=Lock)
-        if lock.format == _FORMAT:
-            return lock
-        reason = f"its format {lock.format} is of a newer mcp-notebook"
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+        return msgspec.json.decode(path.read_bytes(), type=Lock)
+    except FileNotFoundError:
+        reason = f"{notebook.name} has no lock"
     except (OSError, ValueError, RecursionError) as error:
-        reason = str(error)
-    raise NotebookError(
-        f"The lock {find_path(notebook).name} cannot be read: {reason}. "
-        f"`mcp-notebook check {notebook.name} --lock` writes a new one."
-    )
+        reason = f"The lock {path.name} cannot be read ({error})"
+    raise NotebookError(f"{reason}: `mcp-notebook check {notebook.name} --lock` writes one.")
 
 
 def write_lock(notebook: Path, entries: Entries, before: Lock | None = None) -> None:
-    """Write a notebook's lock, atomically. If nothing has changed, the file stays as it is.
+    """Write a notebook's lock, atomically. Its day stays as it is if nothing has changed.
 
     Forms of answers that are not known now are kept: not every check calls all tools.
 
@@ -121,13 +107,11 @@ def write_lock(notebook: Path, entries: Entries, before: Lock | None = None) -> 
     """
     known = {} if before is None else before.entries
     seen = {name: {_ANSWERS: old[_ANSWERS]} for name, old in known.items() if _ANSWERS in old}
-    entries = {name: seen.get(name, {}) | entry for name, entry in entries.items()}
-    if known and write_json(known) == write_json(entries):
-        return
-    path, lock = find_path(notebook), Lock(dt.datetime.now().astimezone().date(), entries)
-    content = msgspec.to_builtins(lock)
-    text = json.dumps(content, indent=2, ensure_ascii=False, sort_keys=True)
+    now = {name: seen.get(name, {}) | entry for name, entry in entries.items()}
+    if before is None or now != known:
+        before = Lock(dt.datetime.now().astimezone().date(), now)
     try:
-        replace_file(path, f"{text.encode(errors='replace').decode()}\n")
-    except OSError as error:
-        raise NotebookError(f"{path} cannot be written: {error.strerror}.") from None
+        content = msgspec.json.format(msgspec.json.encode(before, order="sorted"))
+        replace_file(find_path(notebook), f"{content.decode()}\n")
+    except (OSError, ValueError) as error:
+        raise NotebookError(f"The lock cannot be written: {error}.") from None

@@ -1,19 +1,17 @@
 """Compares two JSON Schemas: which values are no longer allowed, and which are allowed in addition.
 
 Pure. Arguments that are no longer allowed break a caller, and so do results that were not possible
-before: a difference has a direction, and `tool_changes` judges it. Where the keywords themselves do
-not tell (two patterns, say), a difference is taken for a break.
+before: a difference has a direction, and `tool_changes` judges it. Keywords are compared one by
+one: `_FITS` has those with an order. A change of any other, or of a union with further keywords, is
+taken for a break, and a person compares by hand.
 """
 
 import json
-import re
-from collections.abc import Iterable, Iterator
-from itertools import zip_longest
-from math import floor, inf
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import eq, ge, le
 from typing import Any, Literal, TypeAlias
-from urllib.parse import unquote
 
-from mcp_notebook.schema_keywords import DEFINITIONS, LISTS, NAMED, SINGLE
+from mcp_notebook.schema_keywords import DEFINITIONS
 from mcp_notebook.text.wording import shorten
 
 Direction: TypeAlias = Literal["narrower", "wider", "both", "added", "words"]
@@ -22,44 +20,37 @@ Direction: TypeAlias = Literal["narrower", "wider", "both", "added", "words"]
 Difference: TypeAlias = tuple[Direction, str]
 """One difference between two schemas, and a sentence about it without a full stop: ``"`year` became
 required"``."""
-_TYPES: dict[Any, frozenset[str]] = {
-    None: frozenset({"null", "boolean", "integer", "number", "string", "array", "object"}),
-    "number": frozenset({"integer", "number"}),
+_FITS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "type": lambda one, other: (one, other) == ("integer", "number"),
+    **dict.fromkeys(("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"), ge),
+    **dict.fromkeys(("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"), le),
+    **dict.fromkeys(("enum", "pattern", "format", "uniqueItems"), eq),
+    "multipleOf": lambda one, other: one % other == 0,
 }
-"""The types of values that a schema allows, by its own type."""
-_ENDS = ("min", "max")
-_BOUNDS = [f"{end}{noun}" for noun in ("imum", "Length", "Items", "Properties") for end in _ENDS]
-_RULES = (
-    *("pattern", "format", "contentEncoding", "contentMediaType", "contentSchema", "multipleOf"),
-    *("uniqueItems", "contains", "minContains", "maxContains", "unevaluatedItems", "dependencies"),
-    *("patternProperties", "unevaluatedProperties", "dependentRequired", "dependentSchemas", "not"),
-    *("if", "then", "else", "allOf", "anyOf", "oneOf", "$ref", "$dynamicRef"),
-)
-"""Keywords that are compared as a whole. Each allows less than none."""
+"""Keywords that allow less than none, whatever else a schema has, and whether all values that are
+allowed with one of two are allowed with the other."""
 _WORDS = ("title", "description", "deprecated", "x-mcp-header")
-_OUTSIDE = frozenset({*_WORDS, "default", "examples", *DEFINITIONS})
-"""Keywords of a union that are not of its alternatives."""
-_NESTED = SINGLE | LISTS | NAMED | {"minContains", "maxContains"}
-"""Keywords whose meaning may depend on others."""
-_INSIDE = {"items": "[]", "propertyNames": " (names)", "additionalProperties": ".*"}
-"""Keywords with one schema, and what a place in it ends with."""
-_REFERENCE = re.compile(r'"\$(ref|dynamicRef)": "')
+_IGNORED = frozenset({*_WORDS, *DEFINITIONS, "default", "examples", "discriminator", "writeOnly"})
+"""Keywords that allow no more and no less; defaults are compared with their properties."""
+_PARTS = {"items": "[]", "additionalProperties": ".*"}
+"""Keywords with one schema, and what its place ends with."""
+_APART = frozenset({"properties", "required", *_PARTS})
+_NOTHING = {"not": dict[str, Any]()}
+"""The schema `false`."""
 _MAX_SHOWN = 80
-_MAX_DEPTH = 8
-"""Unions in unions that are compared by their alternatives."""
 _Schema: TypeAlias = dict[str, Any]
 _Found: TypeAlias = Iterator[Difference]
 
 
-def compare_schemas(old: Any, new: Any, subject: str) -> list[Difference]:
+def compare_schemas(old: Any, new: Any, place: str = "") -> list[Difference]:
     """Return the differences between two schemas.
 
     Args:
         old: The schema as it was.
         new: The schema as it is.
-        subject: What the whole schema describes: "the arguments".
+        place: What the names of properties begin with; empty: they are arguments.
     """
-    return list(dict.fromkeys(_Comparison(old, new, subject).compare(old, new, "")))
+    return list(dict.fromkeys(_Comparison(old, new).compare(old, new, place)))
 
 
 def write_json(value: Any) -> str:
@@ -70,11 +61,11 @@ def write_json(value: Any) -> str:
 class _Comparison:
     """One comparison; it knows both roots, for references.
 
-    A `place` is the path of properties, ``filters.days[]``; empty at the root.
+    A `place` is the path of properties, ``filters.days[]``.
     """
 
-    def __init__(self, old: Any, new: Any, subject: str) -> None:
-        self._old, self._new, self._subject = old, new, subject
+    def __init__(self, old: Any, new: Any) -> None:
+        self._old, self._new = old, new
         self._open: set[tuple[str, str]] = set()
         """The pairs that are being compared: a recursive schema leads back to one of them."""
 
@@ -87,230 +78,155 @@ class _Comparison:
         old, new = _resolve(old, self._old), _resolve(new, self._new)
         for key in _WORDS:
             if old.get(key) != new.get(key):
-                yield "words", f"the {key} of {self._name(place)} changed"
-        before, after = [*_split(old, self._old)], [*_split(new, self._new)]
+                yield "words", f"the {key} of {_name(place)} changed"
+        before = [*_split(_drop_words(old), self._old)]
+        after = [*_split(_drop_words(new), self._new)]
         if len(before) == len(after) == 1:
             yield from self._compare_one(before[0], after[0], place)
         else:
             yield from self._compare_unions(before, after, place)
         self._open.discard(pair)
 
-    def _name(self, place: str) -> str:
-        """Return a place in words."""
-        if place.endswith(".*") or place == "*":
-            return f"any other property of {self._name(place[:-2])}"
-        return f"`{place}`" if place else self._subject
-
     def _compare_unions(self, before: list[_Schema], after: list[_Schema], place: str) -> _Found:
         """Compare alternatives: each needs one on the other side that allows all of its values."""
-        table = [[[*self.compare(old, new, place)] for new in after] for old in before]
-        pairs = [(len(each), i, j) for i, row in enumerate(table) for j, each in enumerate(row)]
         olds, news = dict(enumerate(before)), dict(enumerate(after))
-        for _, i, j in sorted(pairs):  # what is different in the most similar one says most
+        table = {(i, j): [*self.compare(olds[i], news[j], place)] for i in olds for j in news}
+        lost = [i for i in olds if all(_has(table[i, j], "narrower") for j in news)]
+        gained = [j for j in news if all(_has(table[i, j], "wider") for i in olds)]
+        # What is different in the most similar one says most.
+        for i, j in sorted(table, key=lambda each: len(table[each])):
             if i in olds and j in news and olds[i].get("type") == news[j].get("type"):
                 del olds[i], news[j]
-                yield from table[i][j]
-        lost = [old for i, old in olds.items() if all(_has(each, "narrower") for each in table[i])]
-        gained = [new for j, new in news.items() if all(_has(row[j], "wider") for row in table)]
-        if lost:
-            yield "narrower", f"{self._name(place)} no longer allows {_describe(*lost)}"
-        if gained:
-            yield "wider", f"{self._name(place)} also allows {_describe(*gained)}"
+                yield from table[i, j]
+        if fewer := [olds[i] for i in lost if i in olds]:
+            yield "narrower", f"{_name(place)} no longer allows {_describe(fewer)}"
+        if more := [news[j] for j in gained if j in news]:
+            yield "wider", f"{_name(place)} also allows {_describe(more)}"
 
     def _compare_one(self, old: _Schema, new: _Schema, place: str) -> _Found:
-        name, types = self._name(place), (_list_types(old), _list_types(new))
-        if new.get("not") == {}:  # the schema `false`
+        name = _name(place)
+        if new == _NOTHING:
             yield "narrower", f"{name} is no longer allowed"
-            return
-        if old.get("not") == {}:
-            yield "added" if place.endswith("*") else "wider", f"{name} is allowed now"
-            return
-        if types[0] != types[1] and not ("enum" in old and "enum" in new):
-            is_narrower, is_wider = types[1] < types[0], types[0] < types[1]
-            direction: Direction = "narrower" if is_narrower else "wider" if is_wider else "both"
-            yield direction, f"{name} is {_describe(new)} (was {_describe(old)})"
-            if direction == "both":  # nothing else is comparable
-                return
-        yield from _compare_values(old, new, name)
-        yield from _compare_bounds(old, new, name)
-        yield from self._compare_rules(old, new, name)
-        others = old.get("items", True), new.get("items", True)
-        heads = zip_longest(old.get("prefixItems", ()), new.get("prefixItems", ()))
-        for index, (before, after) in enumerate(heads):
-            pair = (others[0] if before is None else before, others[1] if after is None else after)
-            yield from self.compare(*pair, f"{place}[{index}]")
-        yield from self._compare_properties(old, new, place)
-        for key, mark in _INSIDE.items():
-            where = f"{place}{mark}".lstrip(" .")
-            yield from self.compare(old.get(key, True), new.get(key, True), where)
+        elif old == _NOTHING:
+            yield "wider", f"{name} is allowed now"
+        else:
+            yield from self._compare_keywords(old, new, name)
+            yield from self._compare_properties(old, new, place)
+            for key, mark in _PARTS.items():
+                yield from self.compare(old.get(key, True), new.get(key, True), f"{place}{mark}")
 
-    def _compare_rules(self, old: _Schema, new: _Schema, name: str) -> _Found:
-        for key in [key for key in _RULES if key in old or key in new]:
-            # `false`, `[]` and `{}` allow everything; `not` alone forbids it.
-            before: Any = old.get(key) or None
-            after: Any = new.get(key) or None
-            if _write({key: before}, self._old) == _write({key: after}, self._new):
+    def _compare_keywords(self, old: _Schema, new: _Schema, name: str) -> _Found:
+        for key in dict.fromkeys((*old, *new)):
+            was, now = old.get(key), new.get(key)
+            if key in _IGNORED or key in _APART:
                 continue
-            is_narrower, is_wider = before is None, after is None
-            if key == "multipleOf" and before and after:
-                is_narrower, is_wider = not after % before, not before % after
-            direction: Direction = "narrower" if is_narrower else "wider" if is_wider else "both"
-            now, was = ("none" if each is None else _show(each) for each in (after, before))
-            yield direction, f"`{key}` of {name} is {now} (was {was})"
+            if key == "enum" and was is not None is not now:
+                yield from _compare_choices(was, now, name)
+            elif _write({key: was}, self._old) != _write({key: now}, self._new):
+                what = name if key == "type" else f"`{key}` of {name}"
+                yield _judge(key, was, now), f"{what} is {_show(now)} (was {_show(was)})"
 
     def _compare_properties(self, old: _Schema, new: _Schema, place: str) -> _Found:
         before, after = old.get("properties", {}), new.get("properties", {})
         needed, needs = set(old.get("required", ())), set(new.get("required", ()))
         for key in dict.fromkeys((*before, *after, *sorted(needed | needs))):
-            where = f"{place}.{key}" if place else key
-            name = self._name(where)
+            where = f"{place}.{key}".lstrip(".")
+            name = _name(where)
             if key in before and key not in after:
                 yield "both", f"{name} was removed"
             elif key in after and key not in before:
-                how = "with a default" if "default" in _as_dict(after[key]) else "and is optional"
-                how = "and is required" if key in needs else how
-                yield "narrower" if key in needs else "added", f"{name} was added {how}"
+                is_needed = key in needs
+                how = "is required" if is_needed else "is optional"
+                yield "narrower" if is_needed else "added", f"{name} was added and {how}"
             else:
                 if key in needs - needed:
                     yield "narrower", f"{name} became required"
                 elif key in needed - needs:
                     yield "wider", f"{name} became optional"
                 elif key not in needs:
-                    yield from _compare_defaults(before[key], after[key], name)
+                    was = _resolve(before[key], self._old).get("default")
+                    now = _resolve(after[key], self._new).get("default")
+                    if was != now:
+                        yield "words", f"the default of {name} is {_show(now)} (was {_show(was)})"
                 yield from self.compare(before.get(key), after.get(key), where)
+
+
+def _name(place: str) -> str:
+    """Return a place in words."""
+    if place.endswith("*"):
+        return f"any other property of {_name(place[:-2])}"
+    return f"`{place}`" if place else "the arguments"
 
 
 def _write(value: Any, root: Any) -> str:
     """Return a value as JSON, with what it may refer to."""
     text = write_json(value)
-    known = [root.get(key) for key in DEFINITIONS] if _REFERENCE.search(text) else ""
-    return f"{text}{known}"
+    return f"{text}{[root.get(key) for key in DEFINITIONS]}" if '"$' in text else text
 
 
-def _resolve(schema: Any, root: Any, seen: frozenset[str] = frozenset()) -> _Schema:
-    """Return a schema as an object, with what it refers to."""
+def _resolve(schema: Any, root: Any) -> _Schema:
+    """Return a schema as an object, with the definition that it refers to."""
     if not isinstance(schema, dict):
-        return {"not": {}} if schema is False else {}
-    reference = schema.get("$ref")
-    if not isinstance(reference, str) or reference in seen or reference.split("/")[0] != "#":
-        return schema  # with an anchor or a URL, it is compared as a rule
-    target = root
-    for part in unquote(reference).removeprefix("#").split("/")[1:]:
-        target = _as_dict(target).get(part.replace("~1", "/").replace("~0", "~"))
-    rest = {key: value for key, value in schema.items() if key != "$ref"}
-    return _merge(_resolve(target, root, seen | {reference}), rest)
+        return _NOTHING if schema is False else {}
+    if "const" in schema:
+        rest = {key: item for key, item in schema.items() if key != "const"}
+        return {**rest, "enum": [schema["const"]]}
+    name = schema.get("$ref", "").removeprefix("#/$defs/")
+    definitions = root.get("$defs", {})
+    if name not in definitions or schema.keys() - _IGNORED != {"$ref"}:
+        return schema
+    target = _resolve(definitions[name], root)
+    return {**target, **{key: item for key, item in schema.items() if key in _IGNORED}}
 
 
-def _merge(one: _Schema, other: _Schema) -> _Schema:
-    """Return a schema that allows what both allow."""
-    rest, keys = _drop_words(other), _drop_words(one).keys()
-    is_apart = keys.isdisjoint(rest) and (_NESTED.isdisjoint(keys) or _NESTED.isdisjoint(rest))
-    if is_apart or one == one | rest:
-        return one | other
-    return {"allOf": [one, rest]} | {key: other[key] for key in other if key in _OUTSIDE}
-
-
-def _split(schema: _Schema, root: Any, depth: int = 0) -> Iterator[_Schema]:
-    """Yield the alternatives of a union, each with what holds for all of them."""
-    rest = _drop_words(schema)
-    key = next((key for key in ("anyOf", "oneOf") if isinstance(schema.get(key), list)), None)
-    if key is not None and depth < _MAX_DEPTH:
-        del rest[key]
-        for each in schema[key]:
-            yield from _split(_merge(_resolve(each, root), rest), root, depth + 1)
-        return
-    if depth:  # else the words are of the whole
-        rest |= {key: schema[key] for key in _WORDS if key in schema}
-    if "const" in rest:
-        rest["enum"] = [rest.pop("const")]
-    given = rest.pop("type", None)
-    for each in given if isinstance(given, list) else [given]:
-        one = rest if each is None else {**rest, "type": each}
-        if "enum" in rest:
-            types = _list_types({"type": each})
-            one = {**one, "enum": [item for item in rest["enum"] if _find_type(item) in types]}
-        yield one
+def _split(schema: Any, root: Any) -> Iterator[_Schema]:
+    """Yield the alternatives of a union, or the schema if it is none."""
+    schema = _resolve(schema, root)
+    rest, given = _drop_words(schema), schema.get("type")
+    union = rest.get("anyOf", rest.get("oneOf"))
+    if union and len(rest) == 1:
+        for each in union:
+            yield from _split(each, root)
+    elif isinstance(given, list):
+        for each in given:
+            yield {**schema, "type": each}
+    else:
+        yield schema
 
 
 def _drop_words(schema: _Schema) -> _Schema:
-    return {key: item for key, item in schema.items() if key not in _OUTSIDE}
+    return {key: item for key, item in schema.items() if key not in _IGNORED}
 
 
-def _as_dict(value: Any) -> _Schema:
-    return value if isinstance(value, dict) else {}
+def _judge(key: str, old: Any, new: Any) -> Direction:
+    """Return what the change of a keyword means for the values that are allowed."""
+    fits = _FITS.get(key)
+    if fits is None:
+        return "both"
+    if old is None or (new is not None and fits(new, old)):
+        return "narrower"
+    return "wider" if new is None or fits(old, new) else "both"
 
 
-def _has(differences: Iterable[Difference], direction: Direction) -> bool:
+def _has(differences: Sequence[Difference], direction: Direction) -> bool:
     return any(each in (direction, "both") for each, _ in differences)
 
 
-# -- single keywords -------------------------------------------------------------------------------
+def _compare_choices(old: Sequence[Any], new: Sequence[Any], name: str) -> _Found:
+    had, has = (dict.fromkeys(map(write_json, each)) for each in (old, new))
+    if lost := [each for each in had if each not in has]:
+        yield "narrower", f"{name} lost {shorten(', '.join(lost), _MAX_SHOWN)}"
+    if gained := [each for each in has if each not in had]:
+        yield "wider", f"{name} also allows {shorten(', '.join(gained), _MAX_SHOWN)}"
 
 
-def _list_types(schema: _Schema) -> frozenset[str]:
-    """Return the types of a schema, given or those of its values."""
-    if "enum" in schema:
-        return frozenset(map(_find_type, schema["enum"]))
-    given: Any = schema.get("type")
-    return _TYPES.get(given, frozenset({given}))
-
-
-def _find_type(value: Any) -> str:
-    names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
-    return "null" if value is None else names.get(type(value), "object")
-
-
-def _describe(*alternatives: _Schema) -> str:
-    """Return alternatives in words: ``null and "EU", "US"``."""
+def _describe(alternatives: Sequence[_Schema]) -> str:
+    """Return alternatives in words: ``null and ["EU", "US"]``."""
     return " and ".join(
-        _show(*each["enum"]) if "enum" in each else each.get("type", "of any type")
+        _show(each["enum"]) if "enum" in each else each.get("type", "other values")
         for each in alternatives
     )
 
 
-def _compare_values(old: _Schema, new: _Schema, name: str) -> _Found:
-    had, has = ({write_json(v): v for v in each.get("enum", ())} for each in (old, new))
-    if "enum" not in old and "enum" in new:
-        yield "narrower", f"{name} only allows {_show(*new['enum'])}"
-    elif "enum" in old and "enum" not in new:
-        yield "wider", f"{name} is no longer limited to {_show(*old['enum'])}"
-    else:
-        if lost := [had[key] for key in had if key not in has]:
-            yield "narrower", f"{name} lost {_show(*lost)}"
-        if gained := [has[key] for key in has if key not in had]:
-            yield "wider", f"{name} also allows {_show(*gained)}"
-
-
-def _compare_bounds(old: _Schema, new: _Schema, name: str) -> _Found:
-    for key in _BOUNDS:
-        sign = 1 if key.startswith("min") else -1
-        before, after = (_find_limit(each, key, sign) for each in (old, new))
-        if before != after:
-            now, was = (
-                f"{_show(limit * sign)}{' (exclusive)' * is_strict}" if abs(limit) < inf else "none"
-                for limit, is_strict in (after, before)
-            )
-            direction: Direction = "narrower" if after > before else "wider"
-            yield direction, f"`{key}` of {name} is {now} (was {was})"
-
-
-def _find_limit(schema: _Schema, key: str, sign: int) -> tuple[float, bool]:
-    """Return a bound times its sign, so that greater is narrower, and whether it is exclusive."""
-    least = 0 if sign > 0 and key != "minimum" else -inf
-    loose = schema[key] * sign if key in schema else least
-    strict = schema.get(f"exclusive{key.capitalize()}", -inf * sign) * sign
-    if schema.get("type") == "integer" and strict > -inf:
-        return max(loose, floor(strict) + 1), False
-    return max((loose, False), (strict, strict > -inf))
-
-
-def _compare_defaults(old: Any, new: Any, name: str) -> _Found:
-    pair = [_as_dict(each) for each in (new, old)]
-    texts = [write_json(each["default"]) if "default" in each else "none" for each in pair]
-    if texts[0] != texts[1]:
-        now, was = (shorten(text, _MAX_SHOWN) for text in texts)
-        yield "words", f"the default of {name} is {now} (was {was})"
-
-
-def _show(*values: Any) -> str:
-    return shorten(", ".join(map(write_json, values)), _MAX_SHOWN)
+def _show(value: Any) -> str:
+    return "none" if value is None else shorten(write_json(value), _MAX_SHOWN)

@@ -9,7 +9,7 @@ Pure. Three levels:
 - *compatible*: callers need not know.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, TypeAlias, get_args
 
 from msgspec import Struct
@@ -17,106 +17,101 @@ from msgspec import Struct
 from mcp_notebook.lock.schema_changes import Direction, compare_schemas
 
 Level: TypeAlias = Literal["breaking", "look", "compatible"]
-LEVELS: tuple[Level, ...] = get_args(Level)
+_LEVELS = get_args(Level)
 Entry: TypeAlias = Mapping[str, Any]
 """What the lock says of one tool, prompt, resource or skill; see `lock_file.describe`."""
 _Verdict: TypeAlias = tuple[Level, str]
-_SCHEMAS: Sequence[tuple[str, Direction, str, str]] = (
-    ("inputSchema", "narrower", "the arguments", ""),
-    ("outputSchema", "wider", "the result", "in the result, "),
-)
-"""For each schema of a tool: what breaks its callers, its name, and what a change begins with."""
+_PLAIN: Mapping[str, Level] = {
+    **dict[str, Level].fromkeys(("title", "description", "text"), "look"),
+    **dict[str, Level].fromkeys(("kind", "uri", "mime_type"), "breaking"),
+}
+"""What a change of these means, whatever they were."""
+_HINTS: Mapping[tuple[str, bool], _Verdict] = {
+    ("idempotentHint", True): ("compatible", "it became idempotent"),
+    ("idempotentHint", False): ("breaking", "it is no longer idempotent"),
+    ("openWorldHint", True): ("look", "it may reach beyond the notebook"),
+    ("openWorldHint", False): ("compatible", "it no longer reaches beyond the notebook"),
+    ("confirm", True): ("look", "a person is asked before each call"),
+    ("confirm", False): ("look", "a person is no longer asked before each call"),
+}
+"""What it means that a hint now has a value."""
+_EFFECTS = ("read-only", "non-destructive", "destructive")
+"""What calls may do, the most harmless first; MCP's default is the last."""
+_SCHEMAS: Mapping[str, tuple[Direction, str]] = {
+    "input_schema": ("narrower", ""),
+    "output_schema": ("wider", "result"),
+}
+"""Of each schema: what breaks callers, and its place."""
 UNKNOWN = "unknown"
 """The type of a value in an answer that is null or empty there."""
 _OF_DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What an entry raises that is not as it was written: a person may have edited it."""
-_EFFECTS = ("read-only", "non-destructive", "undeclared in its effect", "destructive")
-"""What calls may do, the most harmless first."""
 
 
 class Change(Struct, frozen=True):
     """One difference between a tool and the lock."""
 
-    kind: str
-    """``tool``, ``prompt``, ``resource`` or ``skill``."""
     name: str
+    """The tool's, prompt's, resource's or skill's."""
     level: Level
     text: str
     """What changed, as a sentence without a full stop."""
 
 
 def compare_entries(name: str, old: Entry | None, new: Entry | None) -> list[Change]:
-    """Return what is different of one tool, prompt, resource or skill.
+    """Return what is different of one tool, prompt, resource or skill; what breaks comes first.
 
     Args:
         name: Its name.
         old: Its entry in the lock; None if it has none.
         new: Its entry now; None if it is gone.
     """
-    kind = str((new or old or {}).get("kind"))
-    found: Iterable[_Verdict]
-    if old is None or new is None:
-        found = [("look", "was added") if old is None else ("breaking", "was removed")]
+    try:
+        found = sorted(dict.fromkeys(_compare(old, new)), key=lambda each: _LEVELS.index(each[0]))
+    except _OF_DAMAGE:
+        found = [("breaking", "its entry in the lock is damaged")]
+    return [Change(name, level, text) for level, text in found]
+
+
+def _compare(old: Entry | None, new: Entry | None) -> Iterator[_Verdict]:
+    if old is None:
+        yield "look", "was added"
+    elif new is None:
+        yield "breaking", "was removed"
     else:
-        try:
-            found = dict.fromkeys(_compare(old, new))
-        except _OF_DAMAGE:
-            found = [("breaking", "its entry in the lock is damaged")]
-    return [Change(kind, name, level, text) for level, text in found]
-
-
-def _compare(old: Entry, new: Entry) -> Iterator[_Verdict]:
-    for key in ("title", "description", "text"):
-        if old.get(key) != new.get(key):
-            yield "look", f"its {key} changed"
-    for key, word in (("kind", "kind"), ("uri", "URI"), ("mimeType", "MIME type")):
-        if old.get(key) != new.get(key):
-            yield "breaking", f"its {word} is {new.get(key)} (was {old.get(key)})"
-    yield from _compare_rights(old, new)
-    yield from _compare_schemas(old, new)
-    examples = old.get("answers", {}), new.get("answers", {})
-    for example in examples[0].keys() & examples[1]:
-        yield from _compare_answers(examples[0][example], examples[1][example])
+        for key, level in _PLAIN.items():
+            if old.get(key) != new.get(key):
+                yield level, f"its {key} changed"
+        yield from _compare_rights(old, new)
+        yield from _compare_schemas(old, new)
+        seen, sees = old.get("answers", {}), new.get("answers", {})
+        for example in filter(sees.get, seen):
+            yield from _compare_answers(seen[example], sees[example])
 
 
 def _compare_schemas(old: Entry, new: Entry) -> Iterator[_Verdict]:
-    for key, breaks, subject, where in _SCHEMAS:
-        schemas = old.get(key), new.get(key)
-        if key == "outputSchema" and schemas[0] is None is not schemas[1]:
-            yield "compatible", "its results have a schema"
-        elif key == "outputSchema" and schemas[1] is None is not schemas[0]:
-            yield "breaking", "its results lost their schema"
-        else:
-            for direction, text in compare_schemas(*schemas, subject):
-                is_breaking = direction in (breaks, "both")
-                level: Level = "look" if direction == "words" else "compatible"
-                yield "breaking" if is_breaking else level, f"{where}{text}"
+    for key, (breaks, place) in _SCHEMAS.items():
+        for direction, text in compare_schemas(old.get(key, {}), new.get(key, {}), place):
+            is_breaking = direction in (breaks, "both")
+            level: Level = "look" if direction == "words" else "compatible"
+            yield "breaking" if is_breaking else level, text
 
 
 def _compare_rights(old: Entry, new: Entry) -> Iterator[_Verdict]:
     """Yield what is different in what calls may do, and in who may call."""
     before, after = ({**each, **each.get("annotations", {})} for each in (old, new))
     was, now = _find_effect(before), _find_effect(after)
-    level: Level
     if was != now:
-        level = "breaking" if now > was else "compatible"
+        level: Level = "breaking" if now > was else "compatible"
         yield level, f"it became {_EFFECTS[now]} (was {_EFFECTS[was]})"
-    was_same, is_same = (each.get("idempotentHint", False) for each in (before, after))
-    if was_same != is_same:
-        level = "compatible" if is_same else "breaking"
-        yield level, f"it {'became' if is_same else 'is no longer'} idempotent"
-    was_open, is_open = (each.get("openWorldHint", True) for each in (before, after))
-    if was_open != is_open:
-        word = "may reach" if is_open else "no longer reaches"
-        yield "look" if is_open else "compatible", f"it {word} beyond the notebook"
-    if old.get("confirm", False) != new.get("confirm", False):
-        word = "is" if new.get("confirm") else "is no longer"
-        yield "look", f"a person {word} asked before each call"
+    for (key, value), verdict in _HINTS.items():
+        default = key == "openWorldHint"
+        if before.get(key, default) != after.get(key, default) == value:
+            yield verdict
     needed, needs = (frozenset(each.get("requires", ())) for each in (old, new))
-    if needs - needed:
-        yield "breaking", f"its clients need {', '.join(sorted(needs - needed))}"
-    if needed - needs:
-        yield "compatible", f"its clients no longer need {', '.join(sorted(needed - needs))}"
+    if needed != needs:
+        level = "compatible" if needs < needed else "breaking"
+        yield level, f"its clients need {', '.join(sorted(needs)) or 'nothing'}"
     if old.get("task") != (task := new.get("task")):
         words = "are always" if task == "required" else "can be" if task else "cannot be"
         yield "compatible" if task == "optional" else "breaking", f"its calls {words} tasks"
@@ -126,22 +121,20 @@ def _find_effect(hints: Mapping[str, Any]) -> int:
     """Return the index of what calls may do."""
     if hints.get("readOnlyHint"):
         return 0
-    destructive = hints.get("destructiveHint")
-    return 2 if destructive is None else 3 if destructive else 1
+    return 2 if hints.get("destructiveHint", True) else 1
 
 
-def _compare_answers(old: Entry, new: Entry) -> Iterator[_Verdict]:
+def _compare_answers(had: Mapping[str, str], has: Mapping[str, str]) -> Iterator[_Verdict]:
     """Yield what is different in the form of the answer to an example."""
-    for noun in ("block", "column", "value"):
-        had, has = old.get(f"{noun}s", {}), new.get(f"{noun}s", {})
-        unknown = {name for name, kind in has.items() if kind == UNKNOWN}
-        inside = tuple(f"{name}{mark}" for name in unknown for mark in ".[")
-        for name, kind in had.items():
-            now = has.get(name)
-            if now is None and not name.startswith(inside):
-                yield "breaking", f"the answer lost the {noun} `{name}`"
-            elif UNKNOWN not in (kind, now or UNKNOWN) and kind != now:
-                yield "breaking", f"the {noun} `{name}` is {now} (was {kind})"
-        for name in sorted(has.keys() - had.keys() - unknown):
-            level: Level = "look" if noun == "block" else "compatible"
-            yield level, f"the answer has the new {noun} `{name}`"
+    unknown = {name for name, kind in has.items() if kind == UNKNOWN}
+    inside = tuple(f"{name}{mark}" for name in unknown for mark in ".[")
+    for name, kind in had.items():
+        now = has.get(name)
+        if now is None and not name.startswith(inside):
+            yield "breaking", f"the answer lost the {name}"
+        elif UNKNOWN not in (kind, now or UNKNOWN) and kind != now:
+            yield "breaking", f"the {name} is {now} (was {kind})"
+    for name in has:
+        if name not in had and name not in unknown:
+            level: Level = "look" if name.startswith("block") else "compatible"
+            yield level, f"the answer has the new {name}"

@@ -28,7 +28,6 @@ another bridge runs it           a notebook without a frontend belongs to the br
 ===============================  ==================================================================
 """
 
-import math
 import time
 from collections.abc import Sequence
 
@@ -53,8 +52,6 @@ DEFINE_AGAIN = "If it is still needed, define it again and run its cell."
 RUN_AGAIN = "Run its cell again, and it returns."
 SWITCHED_OFF = "Its user has switched it off in the side panel."
 SWITCH_ON = "Ask the user to switch it on there."
-LASTING = math.inf
-"""`DroppedTool.at` of a tool that clients do not see for as long as this is said of it."""
 _RESTART = "Restart the notebook's kernel and run its cells again."
 _WAIT_OR_RELOAD = (
     "It may be busy: try again when its cell has ended. If that does not help, run `%reload_ext "
@@ -105,7 +102,7 @@ class DroppedTool(Struct, frozen=True):
     reason: str
     """What happened, as a sentence."""
     at: float
-    """When the tool went, in seconds since the epoch; `LASTING`: it is kept from clients."""
+    """When the tool went, in seconds since the epoch; 0: it is there, and kept from clients."""
     next_step: str = DEFINE_AGAIN
     """What the user can do, as a sentence."""
     new_name: str | None = None
@@ -125,7 +122,7 @@ def explain_dropped(
     """
     if listed_as is not None:
         return explain_renamed(notebook, tool, listed_as, dropped.at)
-    when = "" if dropped.at == LASTING else f" That was at {format_time(dropped.at)}."
+    when = f" That was at {format_time(dropped.at)}." if dropped.at else ""
     return MissingTool(notebook, tool, f"{dropped.reason}{when}", dropped.next_step)
 
 

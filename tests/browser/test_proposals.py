@@ -176,8 +176,8 @@ def test_what_hides_is_shown_as_what_it_is(open_notebook, propose):
     ghost.expect_text("U+202E")
     for code in ("\u0430 U+0430", "U+2066", "U+2069", "U+00A0", "U+200B", "U+000D"):
         expect(ghost.place.locator(".jp-mcp-box", has_text=code)).to_have_count(1)
-    ghost.expect_text("changes the direction of text")
-    ghost.expect_text("CYRILLIC SMALL LETTER A")
+    ghost.expect_text("has characters that are not seen")
+    ghost.expect_text("has a name with letters outside ASCII")
     # A line that ends with \r is two, as it is for Python.
     lines = ghost.place.locator(".jp-mcp-source-line")
     expect(lines.nth(5)).to_have_text("print('own' + 'ed')")

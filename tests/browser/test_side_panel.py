@@ -63,7 +63,7 @@ LOCK = """
 import json, os, pathlib
 schema = {"type": "object", "properties": {"town": {"type": "string"}}}
 path = pathlib.Path(os.environ["JPY_SESSION_NAME"]).with_suffix(".tools.lock")
-entries = {"rain_in": {"kind": "tool", "inputSchema": schema}}
+entries = {"rain_in": {"kind": "tool", "input_schema": schema}}
 path.write_text(json.dumps({"locked": "2026-11-28", "entries": entries}));
 """
 

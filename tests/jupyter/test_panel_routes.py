@@ -509,7 +509,7 @@ async def test_a_page_accepts_and_runs_a_cell(server, proposing, page):
             assert (await act(page, proposing, **take)).status_code == 200
             again = await act(page, proposing, **take)
             assert again.status_code == 409
-            assert "Another page" in again.json()["message"]
+            assert "another page" in again.json()["message"]
             settle = {"action": "settle", "proposal": number, "cell": "c1"}
             await act(page, proposing, outcome="inserted", **settle)
             await act(page, proposing, outcome="ran", outputs=OUTPUTS, **settle)
@@ -517,7 +517,7 @@ async def test_a_page_accepts_and_runs_a_cell(server, proposing, page):
         accepted = await changes.until(lambda notebooks: notebooks[proposing].get("accepted"))
         assert accepted[0]["cell"] == "c1"
         undone = await act(page, proposing, action="undo", proposal=number)
-        assert undone.json()["message"] == "It had defined nothing that is still there."
+        assert undone.json()["message"] == "Took back what only this cell had defined."
 
 
 async def test_a_page_rejects_a_cell_with_a_word(server, proposing, page):

@@ -18,7 +18,6 @@ from mcp_notebook.bridge.headless.kernel_process import (
 )
 from mcp_notebook.bridge.headless.notebook_code import read_code
 from mcp_notebook.bridge.headless.script_environment import BLOCK_START
-from mcp_notebook.bridge.kernels.locked_tools import require_lock
 from mcp_notebook.discovery.record_ids import make_id
 from mcp_notebook.errors import NotebookError
 from mcp_notebook.settings.settings import Settings
@@ -40,7 +39,7 @@ async def launch_early(path: Path, settings: Settings) -> AsyncIterator[EarlyKer
     Args:
         path: The notebook.
         settings: For the kernel. With `trusted_only` no kernel is started, because Python may run
-            files in the folder of an untrusted notebook.
+            files in the folder of an untrusted notebook; with `locked`, it may have no lock.
 
     Yields:
         The kernel, or None if the bridge must check the notebook first.
@@ -48,10 +47,8 @@ async def launch_early(path: Path, settings: Settings) -> AsyncIterator[EarlyKer
     path = Path(os.path.abspath(path.expanduser()))  # noqa: ASYNC240, PTH100 - touches no disk
     async with AsyncExitStack() as stack:
         kernel = None
-        if not settings.trusted_only:
+        if not (settings.trusted_only or settings.locked):
             try:
-                if settings.locked:
-                    require_lock(path)
                 name, _ = choose_kernel(_read_kernel_name(path, settings), path)
                 kernel_id = make_id()
                 env = make_environment(path, settings, kernel_id)

@@ -71,6 +71,7 @@ from mcp_notebook.errors import (
     OffersNothing,
     UntrustedNotebook,
 )
+from mcp_notebook.lock.lock_file import read_lock
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.missing_tools import MissingTool, explain_deleted_notebook
 from mcp_notebook.text.terminal import print_note
@@ -179,7 +180,12 @@ class ServedNotebook:
         Returns:
             Whether there is anything to list. A notebook that is run at once counts only what its
             present code offered or declares.
+
+        Raises:
+            NotebookError: Only locked tools are offered, and it has no lock.
         """
+        if self._settings.locked and self.path.exists():
+            read_lock(self.path)
         find = find_offer if self._room is None else find_last_offer
         offer = find(self._settings.home, self.path)
         if offer is not None:

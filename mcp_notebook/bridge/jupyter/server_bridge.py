@@ -113,7 +113,7 @@ class _NotebookView:
         self._ready = anyio.Event()
         self._running = anyio.CancelScope()
         self._catalog = Catalog()
-        self.links = Links(self._catalog, inspects=settings.inspect, is_locked=settings.locked)
+        self.links = Links(self._catalog, settings)
         self._server = NotebookServer(
             self._catalog,
             self.links,

@@ -51,7 +51,6 @@ from mcp_notebook.bridge.kernels.served_uris import make_long_uri, serve_uris
 from mcp_notebook.discovery.departures import is_recent
 from mcp_notebook.errors import AmbiguousTool, OtherKind, ToolGone, UnknownTool
 from mcp_notebook.text.missing_tools import (
-    LASTING,
     READ_RESOURCE,
     RESERVED_NAMES,
     DroppedTool,
@@ -367,7 +366,7 @@ class Catalog:
     def _explain_dropped(self, kernel: _Kernel, name: str) -> MissingTool | None:
         """Return a kernel's explanation for a tool that it dropped lately; None for other tools."""
         dropped = kernel.missing.get(name)
-        if dropped is None or not (dropped.at == LASTING or is_recent(dropped.at)):
+        if dropped is None or (dropped.at and not is_recent(dropped.at)):
             return None
         tools = (entry for entry in self.all_entries if entry.kernel_id == kernel.id)
         names = {entry.tool.name: entry.name for entry in tools}

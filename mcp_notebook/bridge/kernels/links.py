@@ -21,12 +21,13 @@ from mcp_notebook.bridge.kernels.running_call import NO_LISTENER, Listener
 from mcp_notebook.content import Resource, Result
 from mcp_notebook.discovery.records import Record, is_alive
 from mcp_notebook.errors import KernelGone, LinkError, NotStarted, UnknownResource, VersionMismatch
-from mcp_notebook.settings.settings import ErrorDetail
+from mcp_notebook.settings.settings import ErrorDetail, Settings
 from mcp_notebook.text.missing_tools import DroppedTool, MissingTool
 from mcp_notebook.wire import messages, resource_uris
 
 logger = logging.getLogger(__name__)
 
+_DEFAULTS = Settings()
 RETRY_AFTER = 2.0
 """Seconds before a live kernel that did not answer is tried again."""
 START_PROGRESS_INTERVAL = 5.0
@@ -123,23 +124,16 @@ class Links:
 
     Args:
         catalog: Receives the kernels' tools.
-        inspects: Whether the kernels' variables are offered.
-        is_locked: Whether tools are compared with their notebook's lock.
+        settings: Whether the kernels' variables are offered, and tools compared with locks.
         retry_after: Seconds before a live kernel that did not answer is tried again.
     """
 
     def __init__(
-        self,
-        catalog: Catalog,
-        *,
-        inspects: bool = False,
-        is_locked: bool = False,
-        retry_after: float = RETRY_AFTER,
+        self, catalog: Catalog, settings: Settings = _DEFAULTS, *, retry_after: float = RETRY_AFTER
     ) -> None:
         self._retry_after = retry_after
         self._catalog = catalog
-        self._inspects = inspects
-        self._is_locked = is_locked
+        self._settings = settings
         self.on_change: Callable[[], None] = lambda: None
         """Called whenever the list of tools that clients see has changed."""
         self.on_link: Callable[[Link], None] = lambda _link: None
@@ -419,7 +413,7 @@ class Links:
             record,
             lambda message: self._take_tools(link, message),
             lambda message: self._note_resource_changes(link, message),
-            inspects=self._inspects,
+            inspects=self._settings.inspect,
         )
         link.entry_id = entry_id or record.id
         await link.connect()
@@ -527,7 +521,7 @@ class Links:
         self._modified[record.id] = dict(message.modified)
         is_replaced = self._links.get(record.id) is link is not self._serving.get(link.entry_id)
         if not is_replaced:
-            if self._is_locked:
+            if self._settings.locked:
                 message = keep_locked(message, Path(record.notebook or "NOTEBOOK"))
             self._set_tools(link.entry_id, record.name, message)
 

@@ -23,14 +23,10 @@ ABOUT = (
 )
 PROPOSALS = (
     "With `propose_cell`, you propose cells to the person at the notebook, who decides about each. "
-    "First read the sources of the cells and the variables, which are resources. Propose small "
-    "cells, with the reason. A cell with a tool (kind `tool`) looks like this:\n\n"
+    "A cell with a tool (kind `tool`) looks like this:\n\n"
     "%%mcp_tool\n"
     "def rain(city: str) -> float:\n"
-    '    """Rain of a city in a year, in mm.\n\n'
-    "    Args:\n"
-    "        city: A name in `weather.city`.\n"
-    '    """\n'
+    '    """Rain in a city (a name in `weather.city`) in a year, in mm."""\n'
     "    return weather[weather.city == city].rain.sum()"
 )
 """Added to `ABOUT` for callers that may propose cells, while one notebook lets them."""

@@ -4,34 +4,17 @@
 What a cell has changed otherwise (files, values, the world) stays, and the page says so before.
 """
 
-from collections import OrderedDict
-from collections.abc import MutableMapping
+from collections.abc import Collection, MutableMapping
 from typing import Any
 
-import msgspec
-from msgspec import Struct
-
+from mcp_notebook.errors import ProposalError
 from mcp_notebook.kernel.notebook.proposals import Proposal
-from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
 from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.wire import messages
 
 MAX_ACCEPTED = 20
 """The accepted cells that can be taken back; the oldest are forgotten."""
 _UNDONE = "The user took back the cell that declares it."
-
-
-class _Accepted(Struct, eq=False):
-    proposal: Proposal
-    former: DeclaredTool | None
-    """The tool that its cell replaces, as it was."""
-    has_run: bool = False
-    before: frozenset[str] | None = None
-    """The variables before its run that it does not own; None unless it runs now."""
-    names: dict[str, Any] = msgspec.field(default_factory=dict)
-    """What only its runs have defined, by name."""
-    tools: tuple[str, ...] = ()
-    """The tools that it declares."""
 
 
 class AcceptedCells:
@@ -45,21 +28,23 @@ class AcceptedCells:
     def __init__(self, namespace: MutableMapping[str, Any], registry: ToolRegistry) -> None:
         self._namespace = namespace
         self._registry = registry
-        self._cells: OrderedDict[int, _Accepted] = OrderedDict()
-        """By the proposals' numbers, the oldest first."""
+        self._cells: dict[str, Proposal] = {}
+        """By the cells' ids, the oldest first."""
+        self._running: tuple[Proposal, Collection[str]] | None = None
+        """The one that runs now, and the variables before that are not its own."""
 
     def add(self, proposal: Proposal) -> None:
         """Note a cell that a page has inserted."""
-        former = self._registry.get(proposal.draft.tool)
-        self._cells[proposal.number] = _Accepted(proposal, former)
+        self._cells.pop(proposal.cell, None)
+        proposal.former = self._registry.get(proposal.shown.tool)
+        self._cells[proposal.cell] = proposal
         if len(self._cells) > MAX_ACCEPTED:
-            self._cells.popitem(last=False)
+            del self._cells[next(iter(self._cells))]
 
     def before_run(self, cell: str) -> None:
         """Note the variables, if this cell is about to run."""
-        for each in tuple(self._cells.values()):
-            if each.proposal.cell == cell:
-                each.has_run, each.before = True, frozenset(self._namespace) - each.names.keys()
+        if accepted := self._cells.get(cell):
+            self._running = accepted, frozenset(self._namespace) - accepted.names.keys()
 
     def after_run(self) -> None:
         """Note what the cell that has just run, if it is one of these, has defined.
@@ -67,58 +52,63 @@ class AcceptedCells:
         Whatever has another value than an accepted cell gave it is forgotten: it is not that
         cell's any more, and is not kept alive.
         """
-        for each in tuple(self._cells.values()):
-            if each.before is not None:
-                each.names = {
-                    name: value
-                    for name, value in tuple(self._namespace.items())
-                    if name not in each.before and not name.startswith("_")
-                }
-                each.before = None
-                each.tools = tuple(
-                    tool.name for tool in self._registry.tools if tool.cell == each.proposal.cell
-                )
-            each.names = {
+        if self._running is not None:
+            (ran, before), self._running = self._running, None
+            ran.enter("ran")
+            ran.names = {
                 name: value
-                for name, value in each.names.items()
-                if self._namespace.get(name) is value
+                for name, value in tuple(self._namespace.items())
+                if name not in before and not name.startswith("_")
             }
+        for each in tuple(self._cells.values()):
+            each.names = self._keep(each.names)
 
     def describe(self) -> list[messages.AcceptedProposal]:
         """Return what pages show of them, the newest first."""
         return [
             messages.AcceptedProposal(
-                number=number,
-                cell=each.proposal.cell,
-                client=each.proposal.client,
-                digest=each.proposal.digest,
-                tool=each.tools[0] if each.tools else "",
-                replaced=each.proposal.draft.base,
+                number=each.shown.number,
+                cell=cell,
+                client=each.shown.client,
+                digest=each.shown.digest,
+                tool=next(iter(self._list_tools(each)), ""),
+                replaced=each.shown.base,
                 names=list(each.names),
-                ran=each.has_run,
+                ran=each.state == "ran",
             )
-            for number, each in reversed(tuple(self._cells.items()))
+            for cell, each in reversed(tuple(self._cells.items()))
         ]
 
-    def list_undone(self, number: int) -> list[str] | None:
-        """Return the names that `undo` would take back; None if the cell is not known any more."""
-        accepted = self._cells.get(number)
-        return None if accepted is None else list(dict.fromkeys([*accepted.tools, *accepted.names]))
+    def forget(self, number: int) -> Proposal:
+        """Return a cell that `undo` takes back, by its proposal's number.
 
-    def undo(self, number: int) -> None:
-        """Take back the tools and the variables of an accepted cell, once."""
-        accepted = self._cells.pop(number, None)
-        if accepted is None:
-            return
-        for name, value in accepted.names.items():
-            if self._namespace.get(name) is value:
-                del self._namespace[name]
-        former = accepted.former
-        self._registry.remove(
-            *(name for name in accepted.tools if former is None or name != former.name),
-            reason=_UNDONE,
+        Raises:
+            ProposalError: It is not known any more.
+        """
+        for cell, each in tuple(self._cells.items()):
+            if each.shown.number == number:
+                return self._cells.pop(cell)
+        raise ProposalError(
+            "The notebook no longer knows what this cell has defined: delete the cell, and `del` "
+            "its names."
         )
-        if former is not None and former.name in accepted.tools:
+
+    def undo(self, proposal: Proposal) -> None:
+        """Take back the tools and the variables of an accepted cell."""
+        for name in self._keep(proposal.names):
+            del self._namespace[name]
+        former, tools = proposal.former, self._list_tools(proposal)
+        if former is not None and former.name in tools:
+            tools.remove(former.name)
             if former.variable is not None:
                 self._namespace[former.variable] = former.function
             self._registry.add(former)
+        self._registry.remove(*tools, reason=_UNDONE)
+
+    def _keep(self, names: dict[str, Any]) -> dict[str, Any]:
+        return {name: it for name, it in names.items() if self._namespace.get(name, self) is it}
+
+    def _list_tools(self, proposal: Proposal) -> list[str]:
+        """Return the tools that a cell declares, if it has run."""
+        tools = self._registry.tools if proposal.state == "ran" else ()
+        return [tool.name for tool in tools if tool.cell == proposal.cell]

@@ -9,7 +9,8 @@ import io
 import re
 import tokenize
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from IPython.core.inputtransformer2 import TransformerManager
@@ -18,24 +19,18 @@ LONG_LINE = 500
 """Characters of a line whose end may be out of view."""
 EMPTY_LINES = 20
 """Empty lines below which code may be out of view."""
-GAP = 40
-"""Columns of spaces within a line, likewise."""
 _SHOWN = 3
-"""Lines that a sentence names; names and magics that have one of their own."""
+"""Lines and magics that a sentence names."""
 _NESTED = 8
 """Cell magics below each other that are looked into."""
-_DIRECTION = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-_SPACES = re.compile("[^\\S \t\n\r\x0b\x0c\x1c-\x1f\x85\u2028\u2029]")
 _LINE_ENDS = re.compile("[\x0b\x1c-\x1e\x85\u2028\u2029]")
-_RIGHT_TO_LEFT = re.compile(
-    "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]"
+_UNUSUAL = re.compile("[^\t -~\ufe0f]|(?<![^\\w\\s\ufe0f])\ufe0f")
+"""Behind a symbol, U+FE0F is usual: it makes it an emoji."""
+_FILLERS = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
-_UNSEEN = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0e\uffa0\U000e0100-\U000e01ef]"
-    "|(?<![^\\w\\s\ufe0f])\ufe0f"
-)
-"""Letters and marks that are not seen. Behind a symbol, U+FE0F is usual: it makes it an emoji."""
-_GAP = re.compile(rf"\S {{{GAP},}}(?=\S)")
+"""Letters and marks that are not seen."""
+_GAP = re.compile(r"\S {40,}(?=\S)")
 _TAG = re.compile(r"<[a-z!/][\w-]*[\s/>]", re.IGNORECASE)
 _RUNNERS = {
     "run_cell_magic": "the cell magic `%%{}`, which decides what becomes of the lines below it",
@@ -79,31 +74,19 @@ def describe_hidden(
         find_magic: Returns the magic that runs in place of a name, at the start of a cell's only
             line.
     """
-    lines = source.split("\n")
-    if tree is not None:
-        what = "has letters that run from right to left, and move what is beside them"
-        yield from _find_lines(lines, _RIGHT_TO_LEFT.search, what)
-    what = "changes the direction of text, so that code is not in the order you see"
-    yield from _find_lines(lines, _DIRECTION.search, what)
-    what = "has a carriage return, which can make text look overwritten"
-    yield from _find_lines(lines, re.compile("\r").search, what)
-    yield from _find_lines(lines, _SPACES.search, "has a space that is not the usual one")
-    yield from _find_lines(lines, _has_invisible, "has invisible characters")
-    expanded = [line.expandtabs() for line in lines]
-    yield from _find_lines(expanded, _GAP.search, "goes on behind many spaces")
+    found = defaultdict[str, list[int]](list)
     empty = 0
-    for number, line in enumerate(lines, 1):
-        if len(line) > LONG_LINE:
-            yield f"Line {number} has {len(line):,} characters: read it to its end."
-        if not line.strip():
-            empty += 1
-            continue
-        if empty >= EMPTY_LINES:
-            yield f"Line {number} stands below {empty} empty lines."
-        empty = 0
+    for number, line in enumerate(source.split("\n"), 1):
+        for what in _judge(line, empty, is_code=tree is not None):
+            found[what].append(number)
+        empty = 0 if line.strip() else empty + 1
+    for number in _find_odd_names(source) if tree is not None else ():
+        found["has a name with letters outside ASCII, which may look like others"].append(number)
+    for what, numbers in found.items():
+        yield f"Line {_list_first(numbers, ', ')} {what}."
     if tree is not None:
-        yield from _list_first(_describe_names(source), "such names")
-        yield from _list_first(_describe_magics(source, tree, find_magic), "magics or commands")
+        if magics := _find_magics(source, tree, find_magic):
+            yield f"It runs {_list_first(magics, '; ')}."
     elif "![" in source or _TAG.search(source):
         yield (
             "It has pictures or HTML: what they load from other computers is loaded as soon as the "
@@ -111,63 +94,48 @@ def describe_hidden(
         )
 
 
-def _list_first(sentences: Iterable[str], what: str) -> Iterator[str]:
-    sentences = list(sentences)
-    yield from sentences[:_SHOWN]
-    if len(sentences) > _SHOWN:
-        yield f"It has {len(sentences) - _SHOWN} more {what}."
+def _list_first(words: Sequence[object], separator: str) -> str:
+    return separator.join(map(str, words[:_SHOWN])) + " ..." * (len(words) > _SHOWN)
 
 
-def _find_lines(lines: list[str], finds: Callable[[str], object], what: str) -> Iterator[str]:
-    if numbers := [str(number) for number, line in enumerate(lines, 1) if finds(line)]:
-        more = " ..." if len(numbers) > _SHOWN else ""
-        yield f"Line {', '.join(numbers[:_SHOWN])}{more} {what}."
+def _judge(line: str, empty: int, *, is_code: bool) -> Iterator[str]:
+    """Yield what a person may miss in a line below so many empty ones."""
+    unusual = _UNUSUAL.findall(line)
+    if any(not each.isprintable() or _FILLERS.match(each) for each in unusual):
+        yield "has characters that are not seen, or that move or cover others"
+    if is_code and any(unicodedata.bidirectional(each) in ("R", "AL", "AN") for each in unusual):
+        yield "has letters that run from right to left, and move what is beside them"
+    if len(line) > LONG_LINE:
+        yield f"has more than {LONG_LINE} characters: read it to its end"
+    if _GAP.search(line.expandtabs()):
+        yield "goes on behind many spaces"
+    if line.strip() and empty >= EMPTY_LINES:
+        yield f"stands below {EMPTY_LINES} empty lines or more"
 
 
-def _has_invisible(line: str) -> bool:
-    return _UNSEEN.search(line) is not None or any(map(_is_invisible, line))
-
-
-def _is_invisible(character: str) -> bool:
-    is_format = unicodedata.category(character) in ("Cc", "Cf", "Cn", "Co", "Zl", "Zp")
-    return is_format and character not in "\t\r" and not _DIRECTION.match(character)
-
-
-def _describe_names(source: str) -> Iterator[str]:
-    names: dict[str, None] = {}
+def _find_odd_names(source: str) -> Iterator[int]:
     with suppress(tokenize.TokenError, SyntaxError):  # a magic; the names before it are there
         for token in tokenize.generate_tokens(io.StringIO(source).readline):
             if token.type == tokenize.NAME and not token.string.isascii():
-                names[token.string] = None
-    for name in names:
-        character = next(each for each in name if not each.isascii())
-        meaning = unicodedata.name(character, "unknown")
-        yield (
-            f"The name `{name}` has a letter that may look like another one: "
-            f"U+{ord(character):04X}, {meaning}."
-        )
+                yield token.start[0]
 
 
-def _describe_magics(
-    source: str, tree: ast.Module, find_magic: Callable[[str], object]
-) -> Iterator[str]:
+def _find_magics(source: str, tree: ast.Module, find_magic: Callable[[str], object]) -> list[str]:
     seen: dict[str, None] = {}
     for node in _list_nodes(source, tree):
-        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
-            continue
-        of = node.func.value
-        if isinstance(of, ast.Call) and isinstance(of.func, ast.Name):
-            text = _RUNNERS.get(node.func.attr) if of.func.id == "get_ipython" else None
-            word = node.args[0] if text and node.args else None
-            named = word.value if isinstance(word, ast.Constant) else "..."
-            if text and named != "mcp_tool":
-                seen[text.format(str(named).split("\n")[0][:60])] = None
+        match node:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Call(func=ast.Name("get_ipython")), attr=method),
+                args=[word, *_],
+            ) if method in _RUNNERS:
+                named = str(word.value) if isinstance(word, ast.Constant) else "..."
+                if named != "mcp_tool":
+                    seen[_RUNNERS[method].format(named.split("\n")[0][:60])] = None
     # IPython's automagic, for which code may be Python as well: `sx (rm)`.
     word_alone = re.match(r"[\w.]+", source.strip())
     if word_alone and len(source.strip().splitlines()) == 1 and find_magic(word_alone[0]):
         seen[f"the magic `%{word_alone[0]}`, unless you have a variable of this name"] = None
-    for text in sorted(seen, key=lambda text: "!" not in text):  # the shell's come first
-        yield f"It runs {text}."
+    return sorted(seen, key=lambda text: "!" not in text)  # the shell's come first
 
 
 def _list_nodes(source: str, tree: ast.Module) -> Iterator[ast.AST]:

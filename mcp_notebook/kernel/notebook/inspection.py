@@ -63,14 +63,18 @@ class Inspection:
         """Return the names of all variables, in the order of their definition."""
         return [name for name, _ in self._list_variables()]
 
-    def make_info(self) -> messages.ToolInfo:
-        """Return the template with the variables that there are now."""
+    def make_info(self, *, proposes: bool = False) -> messages.ToolInfo:
+        """Return the template with the variables that there are now.
+
+        Args:
+            proposes: Whether it is for clients that may propose cells, not for all.
+        """
         items = [
             messages.ListedItem(value=name, description=facts.text, meta=_make_meta(facts))
             for name, value in self._list_variables()[:MAX_LISTED]
             for facts in [find_facts(value)]
         ]
-        return structs.replace(self.tool.info, items=items)
+        return structs.replace(self.tool.info, items=items, proposes=proposes)
 
     def _list_variables(self) -> list[tuple[str, Any]]:
         # A copy: another thread may define variables meanwhile.

@@ -14,23 +14,11 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
-
 from mcp_notebook.discovery.departures import Departure
 from mcp_notebook.discovery.records import Record
 
 _MAX_SIZE = 2**24
 """Bytes; a larger file takes too long to read within a cell."""
-
-
-class SavedCell(Struct, frozen=True, kw_only=True):
-    """A cell of the file."""
-
-    id: str | None
-    """None in files of nbformat before 4.5."""
-    type: str
-    """In nbformat's word: "code", "markdown", "raw"."""
-    source: str
 
 
 class NotebookFile:
@@ -79,16 +67,19 @@ class NotebookFile:
 
     def read_cells(self) -> list[str]:
         """Return the code cells, as saved; empty if they are not known."""
-        return [cell.source for cell in self.read_saved() if cell.type == "code"]
+        return [cell["source"] for cell in self.read_saved() if cell["type"] == "code"]
 
-    def read_saved(self) -> list[SavedCell]:
-        """Return all cells, as saved; empty if they are not known."""
+    def read_saved(self) -> list[dict[str, Any]]:
+        """Return the id, type (in nbformat's word) and source of all cells, as saved.
+
+        Empty if they are not known; the id is None in files of nbformat before 4.5.
+        """
         try:
             if self.path is None or self.path.stat().st_size > _MAX_SIZE:
                 return []
             return [
-                SavedCell(id=cell.get("id"), type=cell["cell_type"], source="".join(cell["source"]))
-                for cell in json.loads(self.path.read_bytes())["cells"]
+                {"id": each.get("id"), "type": each["cell_type"], "source": "".join(each["source"])}
+                for each in json.loads(self.path.read_bytes())["cells"]
             ]
         except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
             return []

@@ -4,8 +4,9 @@ Pure. Their names and descriptions are judged before a person is asked, by the r
 """
 
 import ast
+import builtins
 from collections.abc import Iterator
-from typing import Any
+from textwrap import indent
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.notebook.cells import find_comment
@@ -20,8 +21,6 @@ _NO_TOOL = (
     "The cell declares no tool: begin it with `%%mcp_tool` and define a function with type hints "
     "and a docstring below."
 )
-_PLAIN = ("str", "int", "float", "bool", "list", "dict", "tuple", "set", "object", "Any", "bytes")
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def list_tool_problems(source: str, tree: ast.Module, *, is_tool: bool) -> Iterator[str]:
@@ -32,46 +31,39 @@ def list_tool_problems(source: str, tree: ast.Module, *, is_tool: bool) -> Itera
         tree: Its code, with magics as calls.
         is_tool: Whether it must declare one.
     """
-    options, body, script = ToolOptions(), None, None
+    options, comment, is_marked = ToolOptions(), None, False
     head, _, rest = source.lstrip("\n").partition("\n")
     if head.split(" ")[0].rstrip() == _MAGIC:
         try:
             line = read_line(build_parser(), head[len(_MAGIC) :].strip(), rest, str)
-            options, body = build_options(line.options), line.body
+            options, body, is_marked = build_options(line.options), line.body, True
+            if (made := line.signature) is not None:  # the cell is its body
+                comment = find_comment(body)
+                body = f"async def {made.name}{made.rest}:\n{indent(body, ' ')}\n pass"
             tree = parse_source(body)
-            if line.signature is not None:
-                script = tree
-                tree = parse_source(f"def {line.signature.name}{line.signature.rest}: ...")
         except (DefinitionError, SyntaxError) as error:
             yield str(error)
             return
     functions = [
         node
         for node in tree.body
-        if isinstance(node, _Function)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (
-            any(map(_is_mark, node.decorator_list))
-            if body is None
-            else script is not None or not node.name.startswith("_")
+            not node.name.startswith("_") if is_marked else any(map(_is_mark, node.decorator_list))
         )
     ]
     if is_tool and not functions:
         yield _NO_TOOL
     for function in functions:
-        doc = parse_docstring(ast.get_docstring(function))
-        text = options.description or doc.description
-        if script is not None and not text:
-            text = ast.get_docstring(script) or find_comment(body or "") or ""
-        described = doc.parameters or parse_docstring(text).parameters
-        properties = {
-            each.arg: {"description": described[each.arg]}
-            if described.get(each.arg)
-            else _describe_hint(each.annotation)
-            for each in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
-            if not (isinstance(each.annotation, ast.Name) and each.annotation.id == "Context")
+        doc = parse_docstring(ast.get_docstring(function) or comment)
+        parameters = function.args.posonlyargs + function.args.args + function.args.kwonlyargs
+        unknown: dict[str, object] = {
+            each.arg: {}
+            for each in parameters
+            if not (doc.parameters.get(each.arg) or _tells(each.annotation))
         }
         name = options.name or function.name
-        for problem in judge_tool_words(name, text, properties):
+        for problem in judge_tool_words(name, options.description or doc.description, unknown):
             yield f"`{name}`: {problem.reason} {problem.advice}"
 
 
@@ -80,17 +72,7 @@ def _is_mark(decorator: ast.expr) -> bool:
     return getattr(target, "id", getattr(target, "attr", "")) == "mcp_tool"
 
 
-def _describe_hint(hint: ast.expr | None) -> dict[str, Any]:
-    """Return what a parameter's hint says of it, as far as the rules look."""
-    if isinstance(hint, ast.Subscript):
-        word = getattr(hint.value, "id", getattr(hint.value, "attr", ""))
-        if word == "Literal":
-            return {"enum": []}
-        if word == "Annotated":
-            has_text = any(
-                isinstance(node, ast.Constant) and isinstance(node.value, str)
-                for node in ast.walk(hint.slice)
-            )
-            return {"description": ""} if has_text else {}
-    is_own = isinstance(hint, ast.Name) and hint.id not in _PLAIN
-    return {"$ref": ""} if is_own or isinstance(hint, ast.Attribute) else {}
+def _tells(hint: ast.expr | None) -> bool:
+    """Return whether a hint says more of a parameter than a built-in type."""
+    names = {node.id for node in ast.walk(hint or ast.Pass()) if isinstance(node, ast.Name)}
+    return bool(names - vars(builtins).keys() - {"Any", "Optional", "Union"})

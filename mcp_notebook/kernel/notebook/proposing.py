@@ -7,15 +7,17 @@ clients that may propose also read variables, and the sources of the cells.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from typing import Any
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from hashlib import sha256
+from typing import Any, Literal, TypeAlias
 from urllib.parse import quote
 
 from IPython.display import display
-from msgspec import Struct, structs
+from msgspec import structs
 
 from mcp_notebook.errors import ProposalError, ToolError
-from mcp_notebook.kernel.calls.active_call import ActiveCall
 from mcp_notebook.kernel.calls.capture import current_capture
 from mcp_notebook.kernel.calls.invoker import Invoker
 from mcp_notebook.kernel.notebook.accepted_cells import AcceptedCells
@@ -24,7 +26,7 @@ from mcp_notebook.kernel.notebook.hidden_text import describe_hidden, parse_sour
 from mcp_notebook.kernel.notebook.inspection import Inspection
 from mcp_notebook.kernel.notebook.loaded_extension import comes_from_jupyter
 from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
-from mcp_notebook.kernel.notebook.proposals import Draft, Ending, Kind, Proposal, Proposals
+from mcp_notebook.kernel.notebook.proposals import Proposal, Proposals
 from mcp_notebook.kernel.notebook.proposed_tools import list_tool_problems
 from mcp_notebook.kernel.safe.text import replace_surrogates
 from mcp_notebook.kernel.tools.context import describe_program
@@ -35,10 +37,9 @@ from mcp_notebook.text.terminal import print_data, print_output
 from mcp_notebook.text.wording import make_printable
 from mcp_notebook.wire import messages
 
+Kind: TypeAlias = Literal["code", "markdown", "tool"]
 NAME = "propose_cell"
 """The tool's name. An author's own tool of this name is served in its place."""
-CELLS = "propose/cells"
-"""The name of the resource with the cells, for permissions; authors cannot use it."""
 MAX_SOURCE = 20_000
 """Characters of a proposed cell."""
 MAX_LINES = 1_000
@@ -47,11 +48,26 @@ MAX_REASON = 2_000
 """Characters of its reason."""
 LOOK = 0.5
 """Seconds between two looks whether a proposal's time is over."""
-_WAIT = 7 * 24 * 3_600.0
-"""Seconds that a call may take as a task, in place of the setting ``call_timeout``."""
-_OFF = "The user does not let clients propose cells now."
+_PROPOSE = ToolOptions(
+    title="Propose a cell",
+    read_only=False,
+    destructive=False,
+    open_world=False,
+    run="thread",
+    task=True,
+    timeout="7d",  # of a task, in place of the setting `call_timeout`
+)
+_CELLS = ResourceOptions(
+    name="propose/cells",  # for permissions; authors cannot use it, because of its slash
+    uri="notebook://notebook/cells",
+    mime_type="application/json",
+    title="Cells",
+    run="thread",
+    timeout="5s",
+    read_only=True,
+)
 _OWN = (
-    "A client would wait now until you decide about proposal {0}. JupyterLab and Notebook 7 show "
+    "A client would wait now until you decide about proposal {}. JupyterLab and Notebook 7 show "
     "it where it would go; elsewhere, `%mcp propose` does."
 )
 _WAITS = "A client proposes a cell: `%mcp propose` shows it."
@@ -60,50 +76,52 @@ SWITCHED_ON = (
     "sources of this notebook's cells, with what looks like a secret masked. Nothing is inserted "
     "or run before you accept it."
 )
-_TAKEN_NAME = (
-    " Your own tool `propose_cell` is served in place of this one: rename it, and clients can."
-)
-
-
-class ProposingParts(Struct, frozen=True, kw_only=True):
-    """The parts of the notebook that proposing uses."""
-
-    shell: Any
-    """The notebook's IPython."""
-    registry: ToolRegistry
-    invoker: Invoker
-    inspection: Inspection
-    file: NotebookFile
-    is_headless: bool
-    get_name: Callable[[], str]
-    """Returns the notebook's name."""
-    get_listed_names: Callable[[], Mapping[str, messages.ListedName]]
-    """Returns the tools that clients see under other names, by their own names."""
+_TAKEN_NAME = " But rename your own tool `propose_cell`: it is served in place of this one."
 
 
 class Proposing:
     """What one notebook has to do with proposed cells.
 
     Args:
-        parts: The notebook.
+        shell: The notebook's IPython.
+        registry: Its tools.
+        invoker: Its calls.
+        inspection: Its variables.
+        file: Its file.
+        is_headless: Whether it runs without a frontend.
+        get_listed_names: Returns the tools that clients see under other names, by their own names.
     """
 
-    def __init__(self, parts: ProposingParts) -> None:
-        self._parts = parts
+    def __init__(  # noqa: PLR0913 - each is of another part
+        self,
+        shell: Any,
+        registry: ToolRegistry,
+        *,
+        invoker: Invoker,
+        inspection: Inspection,
+        file: NotebookFile,
+        is_headless: bool,
+        get_listed_names: Callable[[], Mapping[str, messages.ListedName]],
+    ) -> None:
         self.queue = Proposals()
         """The open proposals."""
+        self.accepted = AcceptedCells(shell.user_ns, registry)
+        """The cells that were accepted."""
         self.on_switch: Callable[[], None] = lambda: None
         """Called when clients may propose, or no longer; on any thread."""
         self.is_on = False
         """Whether clients may propose cells."""
-        self._cells = ClientCells(parts.file, parts.registry, parts.get_listed_names)
-        self.accepted = AcceptedCells(parts.shell.user_ns, parts.registry)
-        """The cells that were accepted."""
-        self.queue.on_inserted = self.accepted.add
-        self._first_session: str | None = None
-        """The frontend that ran the first cell; of a headless notebook, the bridge."""
+        self._shell = shell
+        self._registry = registry
+        self._invoker = invoker
+        self._inspection = inspection
+        self._file = file
+        self._is_headless = is_headless
+        self._get_listed_names = get_listed_names
+        self._cells = ClientCells(file, registry, get_listed_names)
+        self._sessions: set[str | None] = set()
+        """The frontends that have run cells; of a headless notebook, the first is the bridge."""
         self._was_watched = self._is_watched = False
-        self._has_other_frontend = False
         self._told = 0
         """The newest proposal that the person was told of, or has seen."""
         self._own: tuple[DeclaredTool, ...] = ()
@@ -118,37 +136,33 @@ class Proposing:
             A sentence for the person.
         """
         if on and not self._own:
-            self._own = (_make_tool(self._propose), self._make_resource())
-        registry = self._parts.registry
-        own = (self._parts.inspection.tool, *(self._own if on else ()))
-        registry.built_in = {tool.name: tool for tool in own}
+            self._own = (
+                make_tool(self.propose_cell, _PROPOSE),
+                make_own_resource(self._cells.read, _CELLS),
+            )
+        own = (self._inspection.tool, *(self._own if on else ()))
+        self._registry.built_in = {tool.name: tool for tool in own}
         self.is_on = on
         self.on_switch()
         if on:
-            return SWITCHED_ON + ("" if self._is_listed else _TAKEN_NAME)
+            return SWITCHED_ON + ("" if self.is_listed else _TAKEN_NAME)
         for each in self.queue.undecided:
-            self.queue.withdraw(each, _OFF)
+            self.queue.end(each, "The user does not let clients propose cells any more.")
         return "Clients can no longer propose cells."
 
     @property
-    def _is_listed(self) -> bool:
-        """Whether no tool of the author's has the name."""
-        return self.is_on and all(tool.name != NAME for tool in self._parts.registry.tools)
+    def is_listed(self) -> bool:
+        """Whether clients may propose, since no tool of the author's has the name."""
+        return self.is_on and all(tool.name != NAME for tool in self._registry.tools)
 
-    def list_infos(self, *, inspects: bool) -> Iterator[messages.ToolInfo]:
-        """Yield what clients that may propose get besides the author's declarations.
-
-        Args:
-            inspects: Whether all clients get the variables anyway.
-        """
-        if not self._is_listed:
+    def list_infos(self) -> Iterator[messages.ToolInfo]:
+        """Yield what clients that may propose get, but for the variables."""
+        if not self.is_listed:
             return
         tool, resource = self._own
         yield structs.replace(tool.info, proposes=True)
-        uri = f"notebook://{quote(self._parts.get_name(), safe='')}/cells"
+        uri = f"notebook://{quote(self._file.describe(os.getpid())['name'], safe='')}/cells"
         yield structs.replace(resource.info, uri=uri, proposes=True)
-        if not inspects:
-            yield structs.replace(self._parts.inspection.make_info(), proposes=True)
 
     # -- the notebook ------------------------------------------------------------------------------
 
@@ -159,23 +173,19 @@ class Proposing:
 
     def before_cell(self, cell: str | None, source: str) -> None:
         """Note that a cell is about to run; on the main thread."""
-        session = (self._parts.shell.get_parent() or {}).get("header", {}).get("session")
-        self._first_session = self._first_session or session
-        self._has_other_frontend |= session != self._first_session
+        self._sessions.add((self._shell.get_parent() or {}).get("header", {}).get("session"))
         if cell is not None:
             self._cells.note_run(cell, source)
             self.accepted.before_run(cell)
 
-    def after_cell(self, cell: str | None) -> str | None:
+    def after_cell(self) -> str | None:
         """Note that a cell has run, and its tools are declared; on the main thread.
 
         Returns:
             A sentence on new proposals for a person whose frontend does not show them.
         """
         self.accepted.after_run()
-        if cell is not None:
-            self.queue.note_run(cell)
-        newest = max((each.number for each in self.queue.undecided), default=0)
+        newest = max((each.shown.number for each in self.queue.undecided), default=0)
         is_new, self._told = newest > self._told, max(newest, self._told)
         return _WAITS if is_new and not self._is_watched else None
 
@@ -194,7 +204,10 @@ class Proposing:
             case messages.TakeProposal():
                 return self.queue.take(request, self._place_again)
             case messages.SettleProposal():
-                return self.queue.settle(request)
+                proposal = self.queue.settle(request)
+                if request.outcome == "inserted":
+                    self.accepted.add(proposal)
+                return "Noted."
             case messages.RejectProposal():
                 return self.queue.reject(request.number, request.word)
             case messages.UndoProposal():
@@ -202,195 +215,43 @@ class Proposing:
 
     def describe(self) -> str:
         """Return whether clients may propose, and the open proposals, for ``%mcp propose``."""
-        self._told = max((each.number for each in self.queue.undecided), default=self._told)
+        self._told = max((each.shown.number for each in self.queue.undecided), default=self._told)
         parts = [
-            f"{each.number}. {make_printable(each.client)} proposes {_describe_place(each)}: "
-            f"{' '.join(each.reason.split())}\n"
+            f"{each.number}. {make_printable(each.client)} proposes "
+            + (f"another cell of `{each.tool}`" if each.tool else f"a {each.kind} cell")
+            + f": {' '.join(each.reason.split())}\n"
             + "".join(f"   Note: {warning}\n" for warning in each.warnings)
             + "".join(f"   | {make_printable(line)}\n" for line in each.source.split("\n"))
             + f"   `%mcp propose accept {each.number}` puts it into the next cell; "
             f"`%mcp propose reject {each.number} why` tells the client."
             for each in self.queue.describe()
         ]
-        if parts:
-            return "\n\n".join(parts)
         if not self.is_on:
             return "Clients cannot propose cells; `%mcp propose on` lets them."
-        return "No cell is proposed now; `%mcp propose off` ends that clients may."
+        none = "No cell is proposed now; `%mcp propose off` ends that clients may."
+        return "\n\n".join(parts) or none
 
-    def _place_again(self, draft: Draft) -> tuple[Draft, str]:
-        """Return a draft with its place as it is now, and what has changed; "" for nothing."""
-        if draft.tool:
-            try:
-                placed = self._cells.place(draft)
-            except ToolError:
-                placed = structs.replace(draft, replaces=None, tool="", base=None)
-            if placed != draft:
-                verb = "has changed" if placed.tool else "is gone"
-                return placed, f"The tool `{draft.tool}` {verb} since this was proposed."
-        elif draft.after in self._parts.registry.deleted_cells:
-            draft = structs.replace(draft, after=None)
-            return draft, "The cell below which it would stand was deleted."
-        return draft, ""
+    def _place_again(self, shown: messages.OpenProposal) -> tuple[messages.OpenProposal, str]:
+        """Return a proposal with its place as it is now, and what has changed; "" for nothing."""
+        try:
+            placed = self._cells.place(shown)
+        except ToolError:
+            nowhere = structs.replace(shown, after=None, replaces=None, tool="", base=None)
+            return nowhere, "The tool or the cell that this is for is gone."
+        why = f"The tool `{shown.tool}` has changed since this was proposed."
+        return placed, why if placed != shown else ""
 
     def _undo(self, number: int) -> str:
-        names = self.accepted.list_undone(number)
-        if names is None:
-            raise ProposalError(
-                "The notebook no longer knows what this cell has defined: delete the cell, and "
-                "`del` its names."
-            )
-        if self._parts.invoker.runs_cell:
+        if self._invoker.runs_cell:
             raise ProposalError("A cell is running. Take it back when that has ended.")
-        loop = self._parts.shell.kernel.io_loop.asyncio_loop
-        loop.call_soon_threadsafe(self.accepted.undo, number)
-        loop.call_soon_threadsafe(self.queue.on_change)
-        listed = ", ".join(f"`{name}`" for name in names)
-        return f"Took back {listed}." if names else "It had defined nothing that is still there."
+        accepted = self.accepted.forget(number)
+        self._shell.kernel.io_loop.add_callback(self.accepted.undo, accepted)
+        return "Took back what only this cell had defined."
 
     # -- the tool ----------------------------------------------------------------------------------
 
-    async def _propose(self, draft: Draft) -> None:
-        call = self._find_call()
-        is_own = call.client.program is None
-        if not is_own:
-            self._check_person()
-        draft = self._check(draft)
-        program = describe_program(call.client.program)
-        proposal = self.queue.add(
-            draft,
-            client=program,
-            owner=program if is_own else call.client.guest,
-            is_task=lambda: is_own or call.task_id is not None,
-        )
-        if is_own:
-            self._told = proposal.number
-            print_output(_OWN.format(proposal.number))
-            return
-        call.wait_for("a person, who is asked in the notebook")
-        try:
-            ending = await self._wait(proposal)
-        finally:
-            call.resume()
-            self.queue.withdraw(proposal, "Its client no longer waits.")
-        self._answer(proposal, ending)
-
-    def _find_call(self) -> ActiveCall:
-        capture = current_capture()
-        calls = self._parts.invoker.calls
-        call = next((call for call in calls if call.capture is capture), None)
-        if not self.is_on:
-            raise ToolError(_OFF)
-        if call is None or call.client.is_trial:
-            raise ToolError("A copy of the notebook proposes nothing.")
-        return call
-
-    def _check_person(self) -> None:
-        parts = self._parts
-        if self._is_watched:
-            return
-        if parts.is_headless and not self._has_other_frontend:
-            nobody = "No person has this notebook open: it runs without one."
-        elif self._was_watched and comes_from_jupyter(parts.shell):
-            nobody = "The notebook's page is closed, so that no person sees a proposal."
-        else:
-            return
-        raise ToolError(f"{nobody} Write the cell into your answer instead.")
-
-    async def _wait(self, proposal: Proposal) -> Ending:
-        ending = asyncio.wrap_future(proposal.ending)
-        while not (await asyncio.wait({ending}, timeout=LOOK))[0]:
-            self.queue.look(proposal)
-        return ending.result()
-
-    def _answer(self, proposal: Proposal, ending: Ending) -> None:
-        """Print and display what the person saw, as the result."""
-        if ending.state != "settled":
-            raise ToolError(ending.text)
-        print_output(ending.text)
-        others = self._parts.get_listed_names()
-        for tool in self._parts.registry.tools:
-            if proposal.ran_at is not None and tool.cell == proposal.cell:
-                name = others[tool.name].name if tool.name in others else tool.name
-                print_output(f"The {tool.kind_word} `{name}` is listed now.")
-        if ending.source is not None:
-            print_data(f"The final source:\n\n{ending.source}\n")
-        for output in ending.outputs:
-            _show_output(output)
-
-    # -- what is proposed --------------------------------------------------------------------------
-
-    def _check(self, draft: Draft) -> Draft:
-        """Return a draft that a person can be asked about, with its place.
-
-        Raises:
-            ToolError: It is not fit to be asked about; it says what to change.
-        """
-        source, reason, kind = draft.source, draft.reason, draft.kind
-        if not source.strip() or not reason.strip():
-            raise ToolError("The source and the reason must not be empty.")
-        unseen = sum(not each.isprintable() for each in source if each != "\t")  # with "\n"
-        if len(source) > MAX_SOURCE or unseen >= MAX_LINES or len(reason) > MAX_REASON:
-            raise ToolError(
-                f"A person has to read it: at most {MAX_SOURCE:,} characters are proposed, "
-                f"{MAX_LINES:,} of them line breaks or unseen, with a reason of {MAX_REASON:,}."
-            )
-        if kind == "markdown" and draft.tool:
-            raise ToolError("The cell of a tool is code: replace it with code.")
-        source = replace_surrogates(source)
-        tree = None
-        if kind != "markdown":
-            try:
-                tree = parse_source(source)
-            except SyntaxError as error:
-                line = "" if error.lineno is None else f" (line {error.lineno})"
-                raise ToolError(
-                    f"The source is not the code of a cell: {error.msg}{line}. Nobody was asked."
-                ) from None
-        if tree and (problems := [*list_tool_problems(source, tree, is_tool=kind == "tool")]):
-            raise ToolError("\n".join(["Nobody was asked: first mend this.", *problems]))
-        shell = self._parts.shell
-        hidden = describe_hidden(
-            source, tree, lambda word: shell.automagic and shell.find_magic(word)
-        )
-        return structs.replace(
-            self._cells.place(draft),
-            source=source,
-            reason=make_printable(replace_surrogates(reason)),
-            warnings=tuple(hidden),
-        )
-
-    def _make_resource(self) -> DeclaredTool:
-        def read_cells() -> str:
-            """The sources of the notebook's cells, without outputs: the id, type and text of each.
-
-            The file's cells in order, as they ran last; then those that the file lacks.
-            """
-            if not self.is_on:
-                raise ToolError(_OFF)
-            return self._cells.render()
-
-        options = ResourceOptions(
-            name=CELLS,
-            uri="notebook://notebook/cells",
-            mime_type="application/json",
-            title="Cells",
-            run="thread",
-            timeout="5s",
-            read_only=True,
-        )
-        return make_own_resource(read_cells, options)
-
-
-def _describe_place(proposal: messages.OpenProposal) -> str:
-    if proposal.tool:
-        return f"another cell of `{proposal.tool}`"
-    kinds = {"code": "a cell", "markdown": "a cell of Markdown", "tool": "a cell with a tool"}
-    return kinds[proposal.kind]
-
-
-def _make_tool(propose: Callable[[Draft], Awaitable[None]]) -> DeclaredTool:
     async def propose_cell(
+        self,
         source: str,
         reason: str,
         kind: Kind = "code",
@@ -410,20 +271,104 @@ def _make_tool(propose: Callable[[Draft], Awaitable[None]]) -> DeclaredTool:
             after: The name of a tool or the id of a cell below which it goes; else at the end.
             replaces: The name of the tool whose cell this source replaces.
         """
-        await propose(
-            Draft(source=source, reason=reason, kind=kind, after=after or None, tool=replaces or "")
+        capture = current_capture()
+        call = next(call for call in self._invoker.calls if call.capture is capture)
+        is_own = call.client.program is None
+        if not is_own:
+            self._check_person()
+        program = describe_program(call.client.program)
+        proposal = self.queue.add(
+            self._check(
+                program, source, reason, kind=kind, after=after or None, tool=replaces or ""
+            ),
+            owner=call.client.guest or program,
+            is_task=lambda: is_own or call.task_id is not None,
         )
+        if is_own:
+            self._told = proposal.shown.number
+            print_output(_OWN.format(proposal.shown.number))
+            return
+        call.wait_for("a person, who is asked in the notebook")
+        answer = asyncio.wrap_future(proposal.answer)
+        try:
+            while not (await asyncio.wait({answer}, timeout=LOOK))[0]:
+                self.queue.look(proposal)
+        finally:
+            call.resume()
+            self.queue.end(proposal, "Its client no longer waits.")
+        self._answer(proposal, answer.result())
 
-    options = ToolOptions(
-        title="Propose a cell",
-        read_only=False,
-        destructive=False,
-        open_world=False,
-        run="thread",
-        task=True,
-        timeout=_WAIT,
-    )
-    return make_tool(propose_cell, options)
+    def _check_person(self) -> None:
+        nobody = ""
+        if self._is_headless and len(self._sessions) < 2:  # noqa: PLR2004 - with the bridge
+            nobody = "No person has this notebook open: it runs without one."
+        elif self._was_watched and comes_from_jupyter(self._shell):
+            nobody = "The notebook's page is closed, so that no person sees a proposal."
+        if nobody and not self._is_watched:
+            raise ToolError(f"{nobody} Write the cell into your answer instead.")
+
+    def _answer(self, proposal: Proposal, text: str) -> None:
+        """Print and display what the person saw, as the result."""
+        if proposal.outputs is None:
+            raise ToolError(text)
+        print_output(text)
+        others = self._get_listed_names()
+        for tool in self._registry.tools:
+            if proposal.state == "ran" and tool.cell == proposal.cell:
+                name = others[tool.name].name if tool.name in others else tool.name
+                print_output(f"The {tool.kind_word} `{name}` is listed now.")
+        if proposal.edited is not None:
+            print_data(f"The final source:\n\n{proposal.edited}\n")
+        for output in proposal.outputs:
+            _show_output(output)
+
+    # -- what is proposed --------------------------------------------------------------------------
+
+    def _check(
+        self, client: str, source: str, reason: str, *, kind: Kind, **place: Any
+    ) -> messages.OpenProposal:
+        """Return a proposal that a person can be asked about, with its place.
+
+        Raises:
+            ToolError: It is not fit to be asked about; it says what to change.
+        """
+        source, reason = replace_surrogates(source), replace_surrogates(reason)
+        if not source.strip() or not reason.strip():
+            raise ToolError("The source and the reason must not be empty.")
+        unseen = sum(not each.isprintable() for each in source if each != "\t")  # with "\n"
+        if len(source) > MAX_SOURCE or unseen >= MAX_LINES or len(reason) > MAX_REASON:
+            raise ToolError(
+                f"A person has to read it: at most {MAX_SOURCE:,} characters are proposed, "
+                f"{MAX_LINES:,} of them line breaks or unseen, with a reason of {MAX_REASON:,}."
+            )
+        tree = None
+        if kind != "markdown":
+            try:
+                tree = parse_source(source)
+                problems = [*list_tool_problems(source, tree, is_tool=kind == "tool")]
+            except SyntaxError as error:
+                line = "" if error.lineno is None else f" (line {error.lineno})"
+                problems = [f"The source is not the code of a cell: {error.msg}{line}."]
+            if problems:
+                raise ToolError("\n".join(["Nobody was asked: first mend this.", *problems]))
+        elif place["tool"]:
+            raise ToolError("The cell of a tool is code: replace it with code.")
+        hidden = describe_hidden(
+            source, tree, lambda word: self._shell.automagic and self._shell.find_magic(word)
+        )
+        proposal = messages.OpenProposal(
+            number=0,
+            client=client,
+            reason=make_printable(reason),
+            kind=kind,
+            source=source,
+            digest=sha256(source.encode()).hexdigest(),
+            asked=round(time.time(), 1),
+            ends=0.0,
+            warnings=[*hidden],
+            **place,
+        )
+        return self._cells.place(proposal)
 
 
 def _show_output(output: Mapping[str, Any]) -> None:

@@ -11,6 +11,7 @@ from notebook_page import OPEN, Page
 from mcp_notebook.content import Image, Result
 from mcp_notebook.wire import messages
 
+LIMITS = "get_ipython()._mcp_notebook.proposing.queue.limits"
 TOOL = '''%%mcp_tool
 def rain(city: str) -> str:
     """Rain of a city.
@@ -86,7 +87,7 @@ def test_clients_may_propose_only_while_the_switch_is_on(kernel):
 
 def test_a_tool_of_the_author_keeps_the_name(kernel):
     kernel.ok('%%mcp_tool\ndef propose_cell(x: int) -> int:\n    "Mine."\n    return x')
-    assert "Your own tool `propose_cell`" in kernel.ok("%mcp propose on").stdout
+    assert "rename your own tool `propose_cell`" in kernel.ok("%mcp propose on").stdout
     (tool,) = tools_of(kernel).values()
     assert not tool.proposes
 
@@ -196,7 +197,7 @@ def test_one_of_two_pages_gets_a_proposal(client, page):
     propose(client)
     proposal = page.find()
     assert not page.take(proposal).is_error
-    assert "Another page" in other.take(proposal).message
+    assert "another page" in other.take(proposal).message
     assert other.reject(proposal).is_error
     other.wait(lambda state: state[OPEN] and state[OPEN][0].state == "taken")
     settle = {"number": proposal.number, "cell": "x"}
@@ -229,7 +230,7 @@ def test_a_tool_that_has_changed_since_is_compared_again(client, page):
     page.wait(lambda state: state[OPEN][0].base == TOOL.replace("10", "15"))
     assert "Note: The tool `rain` has changed" in page.kernel.ok("%mcp propose").stdout
     page.kernel.ok("del rain")
-    assert "The tool `rain` is gone since" in page.take(proposal).message
+    assert "The tool or the cell that this is for is gone" in page.take(proposal).message
     page.wait(lambda state: state[OPEN][0].replaces is None)
     assert not page.take(proposal).is_error
 
@@ -239,7 +240,7 @@ def test_a_deleted_cell_is_no_place(client, page):
     propose(client, after="b")
     proposal = page.find()
     page.kernel.ok("2", cell="c", deleted=["b"])
-    assert "was deleted" in page.take(proposal).message
+    assert "is gone" in page.take(proposal).message
     page.wait(lambda state: state[OPEN][0].after is None)
 
 
@@ -254,16 +255,15 @@ def test_only_what_the_person_saw_can_be_taken(client, page):
 
 
 def test_a_page_that_inserts_nothing_loses_its_claim(client, page):
-    page.kernel.set_constants("mcp_notebook.kernel.notebook.proposals", CLAIM_LIMIT=0.2)
+    page.kernel.ok(LIMITS + "['taken'] = 0.2, 'The page has not inserted it.'")
     propose(client)
     page.take(page.find())
-    page.wait(lambda state: state[OPEN][0].state == "taken")
-    page.wait(lambda state: state[OPEN][0].state == "open")
-    assert "has not inserted it" in page.state[OPEN][0].warnings[-1]
+    page.wait(lambda state: state[OPEN][0].warnings == ["The page has not inserted it."])
+    assert page.state[OPEN][0].state == "open"
 
 
 def test_a_cell_that_ran_is_answered_even_if_the_page_says_nothing_more(client, page):
-    page.kernel.set_constants("mcp_notebook.kernel.notebook.proposals", OUTPUTS_LIMIT=0.2)
+    page.kernel.ok(LIMITS + "['ran'] = 0.2, 'Its outputs were not reported.'")
     propose(client)
     proposal = page.find()
     page.take(proposal)
@@ -274,13 +274,13 @@ def test_a_cell_that_ran_is_answered_even_if_the_page_says_nothing_more(client, 
 
 
 def test_nobody_has_answered_in_time(client, page):
-    page.kernel.ok("get_ipython()._mcp_notebook.proposing.queue.wait = 0.2")
+    page.kernel.ok(LIMITS + "['open'] = 0.2, 'Nobody has decided.'")
     propose(client)
     assert "Nobody has decided" in text_of(client.result())
 
 
 def test_a_proposal_that_is_followed_as_a_task_stays_open(client, page):
-    page.kernel.ok("get_ipython()._mcp_notebook.proposing.queue.wait = 0.0")
+    page.kernel.ok(LIMITS + "['open'] = 0.0, 'Nobody has decided.'")
     cell = {"source": "n = 1", "reason": "To have n."}
     client.send(messages.Call(id=1, tool="propose_cell", arguments=cell, task_owner="ann"))
     states = client.receive_until(lambda message: isinstance(message, messages.TaskState))
@@ -330,6 +330,15 @@ def test_five_proposals_of_a_caller_may_wait_whatever_it_calls_itself(client, pa
     propose(client, guest="bob")
     page.find(6)
     assert "5 proposals of yours wait" in refused(client, guest="ann")
+
+
+def test_each_program_of_the_user_has_five_proposals(client, page):
+    for number in range(5):
+        propose(client)
+        page.find(number + 1)
+    assert "5 proposals of yours wait" in refused(client)
+    propose(client, program="other")
+    page.find(6)
 
 
 def test_a_second_proposal_for_a_place_replaces_the_first_of_the_client(client, page):
@@ -427,9 +436,9 @@ def test_the_magic_lists_and_inserts_and_runs_nothing(kernel):
         propose(client, "secret = 1  # \u202e\r")
         while "1. " not in (text := kernel.ok("%mcp propose").stdout):
             pass
-        assert "editor 1.2 proposes a cell: To have n." in text
+        assert "editor 1.2 proposes a code cell: To have n." in text
         assert "| secret = 1  # \\u202e\\u000d" in text
-        assert "changes the direction of text" in text
+        assert "has characters that are not seen" in text
         assert kernel.insert("%mcp propose accept 1") == "secret = 1  # \u202e\r"
         assert "has not run it" in text_of(client.result())
         assert "NameError" in kernel.run("secret").error
@@ -447,7 +456,7 @@ def test_no_reason_looks_like_a_source(kernel):
         while "1. " not in (text := kernel.ok("%mcp propose").stdout):
             pass
         assert [line for line in text.splitlines() if "fine" in line or "| " in line] == [
-            "1. editor 1.2 proposes a cell: To add. | fine() 2. other proposes",
+            "1. editor 1.2 proposes a code cell: To add. | fine() 2. other proposes",
             "   | evil()",
         ]
 
@@ -465,20 +474,20 @@ def test_an_author_proposes_a_cell_to_see_how_it_looks(kernel):
     kernel.ok("%mcp propose on")
     said = kernel.ok('%mcp call propose_cell {"source": "n = 1", "reason": "To try."}').stdout
     assert "proposal 1" in said
-    assert "this notebook proposes a cell: To try." in kernel.ok("%mcp propose").stdout
+    assert "this notebook proposes a code cell: To try." in kernel.ok("%mcp propose").stdout
     assert kernel.insert("%mcp propose accept 1") == "n = 1"
 
 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("accept", "Which proposal? Write its number. Open proposals: none."),
-        ("accept one", "Which proposal?"),
-        ("accept 7", "Proposal 7 is not open any more"),
+        ("accept", "with the number of an open proposal: there is none."),
+        ("accept one", "with the number of an open proposal"),
+        ("accept 7", "with the number of an open proposal"),
         ("accept 7 now", "takes `on`, `off`"),
         ("yes", "takes `on`, `off`"),
         ("on now", "takes `on`, `off`"),
-        ("reject 7 why", "Proposal 7 is not open any more"),
+        ("reject 7 why", "with the number of an open proposal"),
     ],
 )
 def test_a_wrong_line_is_one_sentence(kernel, words, says):
@@ -490,17 +499,20 @@ def test_a_wrong_line_is_one_sentence(kernel, words, says):
 
 def test_undo_takes_back_the_tool_and_the_names_that_only_the_cell_defined(client, page):
     page.kernel.ok("old = 1")
-    source = TOOL.replace("%%mcp_tool\n", "%%mcp_tool\nold = 2; fresh = []; again = 1; _own = 1\n")
+    source = TOOL.replace(
+        "%%mcp_tool\n", "%%mcp_tool\nold = 2; fresh = []; again = 1; _own = gone = None\n"
+    )
     propose(client, source, kind="tool")
     page.accept(page.find())
     client.result()
     page.kernel.ok("again = 2")
     page.kernel.ok(source.replace("again", "old"), cell="new")
+    page.kernel.ok("del gone")
     page.wait(lambda state: state["accepted"] and state["accepted"][0].names == ["fresh", "rain"])
     (accepted,) = page.state["accepted"]
     assert (accepted.tool, accepted.cell, accepted.ran) == ("rain", "new", True)
     answer = page.ask(messages.UndoProposal, number=accepted.number)
-    assert answer.message == "Took back `rain`, `fresh`."
+    assert answer.message == "Took back what only this cell had defined."
     page.wait(lambda state: not state["accepted"])
     assert "rain" not in tools_of(page.kernel)
     names = page.kernel.ok("print([n in globals() for n in ('fresh', 'rain', 'again', 'old')])")

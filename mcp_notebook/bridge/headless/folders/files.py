@@ -15,7 +15,6 @@ from typing import Any
 
 from mcp_notebook.bridge.headless.notebook_code import Look, describe_look
 from mcp_notebook.errors import NotebookError
-from mcp_notebook.lock.lock_file import find_path
 
 _LEFT_OUT = frozenset({"node_modules", "site-packages", "__pycache__"})
 _ENVIRONMENT = "pyvenv.cfg"
@@ -52,8 +51,6 @@ class Findings:
     """Notebooks that are not among them."""
     max_notebooks: int = 1_000
     """Notebooks of all folders; further ones are left out."""
-    locked: bool = False
-    """Whether notebooks without a lock are left out."""
     max_depth: int = 10
     """Levels of folders below the one that is served."""
     max_entries: int = 100_000
@@ -137,8 +134,6 @@ def _take(path: Path, root: Path, found: Findings) -> None:
         return
     if not stat.S_ISREG(status.st_mode):
         found.skipped[path] = "it is not a regular file"
-    elif found.locked and not find_path(path).exists():
-        found.skipped[path] = f"it has no lock: `mcp-notebook check {path.name} --lock` writes one"
     elif path not in found.files:  # the folders may overlap
         is_new = path not in found.known
         if is_new and len(found.known) + found.new >= found.max_notebooks:

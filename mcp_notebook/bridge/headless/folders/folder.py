@@ -186,9 +186,7 @@ class NotebookFolders:
             NotebookError: A folder cannot be read.
         """
         served = frozenset(self._notebooks)
-        find = partial(
-            find_notebooks, max_notebooks=self._max_notebooks, locked=self._settings.locked
-        )
+        find = partial(find_notebooks, max_notebooks=self._max_notebooks)
         found = await anyio.to_thread.run_sync(find, self._folders, served)
         for path in self._besides & found.files.keys():
             del found.files[path]
@@ -216,8 +214,9 @@ class NotebookFolders:
             notebook = self._make_notebook(
                 file.path, self._settings, self._links, self._progress, name=name, room=self._room
             )
-            notebook.take_offer()
         try:
+            if file.path not in self._notebooks:
+                notebook.take_offer()
             code = read_code(file.path)
         except NotebookError as error:
             problem = str(error)

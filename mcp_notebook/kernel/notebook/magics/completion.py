@@ -112,7 +112,7 @@ def complete_mcp(notebook: Notebook, line: str) -> list[str]:  # noqa: C901, PLR
         case ["propose"]:
             return ["on", "off", "accept", "reject"]
         case ["propose", "accept" | "reject"]:
-            return [str(proposal.number) for proposal in notebook.proposing.queue.undecided]
+            return [str(proposal.shown.number) for proposal in notebook.proposing.queue.undecided]
     return []
 
 

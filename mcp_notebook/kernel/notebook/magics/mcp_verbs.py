@@ -312,29 +312,25 @@ def _decide(notebook: Notebook, number: str, decision: Literal["once", "session"
 
 
 def _propose(notebook: Notebook, arguments: str) -> None:
-    proposing = notebook.proposing
-    word, _, rest = arguments.partition(" ")
-    number, _, reason = rest.strip().partition(" ")
-    is_decision = word in ("accept", "reject")
-    if word in ("on", "off") and not rest:
-        print_output(proposing.switch(on=word == "on"))
-    elif not word:
-        print_output(proposing.describe())
-    elif not is_decision or (word == "accept" and reason):
-        raise UsageError(
-            f"`%mcp propose` takes `on`, `off`, `accept N` or `reject N [WORD ...]`, not "
-            f"`{arguments}`."
-        )
-    elif not (number.isdecimal() and len(number) <= _MAX_DIGITS):
-        open_ones = ", ".join(str(each.number) for each in proposing.queue.undecided) or "none"
-        raise UsageError(f"Which proposal? Write its number. Open proposals: {open_ones}.")
-    elif word == "reject":
-        print_output(proposing.queue.reject(int(number), reason.strip()))
-    else:
-        proposal = proposing.queue.accept_by_hand(int(number))
-        notebook.insert_cell(proposal.source)
-        kind = " It is Markdown: change the cell's type." * (proposal.draft.kind == "markdown")
-        print_output(f"The cell is below, and has not run.{kind}")
+    queue = notebook.proposing.queue
+    numbers = {str(each.shown.number): each.shown.number for each in queue.undecided}
+    match arguments.split(maxsplit=2):
+        case []:
+            print_output(notebook.proposing.describe())
+        case ["on" | "off" as word]:
+            print_output(notebook.proposing.switch(on=word == "on"))
+        case ["accept", number] if number in numbers:
+            shown = queue.accept_by_hand(numbers[number])
+            notebook.insert_cell(shown.source)
+            kind = " It is Markdown: change the cell's type." * (shown.kind == "markdown")
+            print_output(f"The cell is below, and has not run.{kind}")
+        case ["reject", number, *words] if number in numbers:
+            print_output(queue.reject(numbers[number], "".join(words)))
+        case _:
+            raise UsageError(
+                "`%mcp propose` takes `on`, `off`, `accept N` or `reject N [WORD ...]`, with the "
+                f"number of an open proposal: {', '.join(numbers) or 'there is none'}."
+            )
 
 
 def _stop_calls(notebook: Notebook, number: str) -> None:

@@ -37,7 +37,7 @@ from mcp_notebook.kernel.notebook.panel.thumbnails import (
 )
 from mcp_notebook.kernel.notebook.proposing import Proposing
 from mcp_notebook.kernel.notebook.public_address import find_public_address
-from mcp_notebook.kernel.notebook.tool_lock import ToolLock, describe_calls
+from mcp_notebook.kernel.notebook.tool_lock import ToolLock
 from mcp_notebook.kernel.notebook.tool_problems import list_problems
 from mcp_notebook.kernel.tools.context import ClientProgram, Update, describe_program
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool
@@ -154,7 +154,7 @@ class SidePanel:
                     errors=counts.tool_failures[tool.name],
                     cell=tool.cell,
                     cell_deleted=tool.cell in source.registry.deleted_cells,
-                    changes=self._list_changes(tool),
+                    changes=[*map(_make_line, source.lock.describe(tool, self.log.list_calls))],
                 )
                 for tool in source.registry.tools
             ],
@@ -226,23 +226,16 @@ class SidePanel:
                 if not registry.switch(name, on=on):
                     raise NoSuchTool(name, names, is_any=True)
                 return f"Clients can call {name} again." if on else f"Clients no longer see {name}."
-            case messages.RemoveTool(tool=name):
-                if registry.get(name) is None:
-                    raise NoSuchTool(name, names, is_any=True)
-                registry.remove(name, reason="Its user removed it in the side panel.")
-                return f"Removed {name}. Its function is still defined."
-            case messages.LockTool(tool=name):
+            case messages.RemoveTool(tool=name) | messages.LockTool(tool=name):
                 tool = registry.get(name)
                 if tool is None:
                     raise NoSuchTool(name, names, is_any=True)
-                return self._source.lock.renew(tool)
+                if isinstance(request, messages.LockTool):
+                    return self._source.lock.renew(tool)
+                registry.remove(name, reason="Its user removed it in the side panel.")
+                return f"Removed {name}. Its function is still defined."
             case _:
                 return self._proposing.act(request)
-
-    def _list_changes(self, tool: DeclaredTool) -> list[str]:
-        lines = self._source.lock.describe(tool)
-        calls = describe_calls(self.log.list_calls(), tool) if lines else ""
-        return [_make_line(f"{line}{calls}") for line in lines[:1]] + [*map(_make_line, lines[1:])]
 
     def open(self) -> bool:
         """Open the panel in the pages of the notebook; return whether there is one."""

@@ -74,14 +74,6 @@ def test_links_are_not_followed(tmp_path):
     ]
 
 
-def test_a_notebook_without_a_lock_is_left_out_if_locks_are_needed(tmp_path):
-    _touch(tmp_path, "a.ipynb", "a.tools.lock", "b.ipynb")
-    found = find_notebooks([tmp_path], locked=True)
-    assert _list_paths(found, tmp_path) == ["a.ipynb"]
-    (reason,) = found.skipped.values()
-    assert reason == "it has no lock: `mcp-notebook check b.ipynb --lock` writes one"
-
-
 def test_the_search_has_bounds_and_says_so(tmp_path):
     _touch(tmp_path, "a.ipynb", "b.ipynb", "c.ipynb", "one/two/d.ipynb")
     found = find_notebooks([tmp_path], max_notebooks=2, max_depth=1)

@@ -10,6 +10,7 @@ from notebook_files import write_notebook
 from served_folder import LOAD, PID, ServedFolder, offer, served_folder
 
 from mcp_notebook.errors import ToolGone
+from mcp_notebook.lock.lock_file import write_lock
 
 pytestmark = pytest.mark.anyio
 
@@ -126,6 +127,16 @@ async def test_what_declares_nothing_is_left_out_and_comes_back_when_it_does(fol
         await here.until(lambda: "plain" in _note_new_names(here))
         write_notebook(path, "1 + 1")
         await here.until(lambda: _note_new_names(here) == {})
+
+
+async def test_a_notebook_without_a_lock_is_left_out_if_locks_are_needed(folder, tmp_path):
+    for name in ("a.ipynb", "b.ipynb"):
+        offer(tmp_path, write_notebook(folder / name, LOAD, PID), name[0])
+    write_lock(folder / "a.ipynb", {})
+    async with served_folder(folder, tmp_path, locked=True) as here:
+        assert here.list_names() == ["a"]
+        (reason,) = here.folders.skipped.values()
+        assert reason == "b.ipynb has no lock: `mcp-notebook check b.ipynb --lock` writes one."
 
 
 async def test_a_notebook_whose_code_does_not_say_that_it_has_tools_is_known_by_its_last_run(
