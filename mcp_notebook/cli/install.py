@@ -83,7 +83,7 @@ def install(  # noqa: PLR0913 - one for each option
     place = file.absolute() if file else program.find_file(Machine.current())
     server = build_server(program, settings, notebooks, options, http=http, remote=remote)
     if print_:
-        _print_snippet(program, server, name, place)
+        _print_entry(program, server, name, place)
         return
     panel = None if file else _install_panel(program)
     is_plain = not (notebooks or options or http or url) and name == "notebook"
@@ -199,15 +199,17 @@ def _check_presence(client: Client) -> None:
         )
 
 
-def _print_snippet(client: Client, server: Server, name: str, file: Path) -> None:
-    """Print the entry to paste, where it belongs, and the next steps."""
-    from mcp_notebook.clients.snippets import render_snippet
+def _print_entry(client: Client, server: Server, name: str, file: Path) -> None:
+    """Print an entry to paste, and what to do with it."""
+    from mcp_notebook.clients.rendering import render_document
+    from mcp_notebook.clients.snippets import list_steps
 
-    snippet = render_snippet(client, server, Machine.current(), name, file)
-    print_output(snippet.text.rstrip("\n"))
-    notes = [f"Paste this into {snippet.file}.", *snippet.steps]
-    if snippet.link:
-        notes.append(f"Or open this link to add it to {client.title}:\n{snippet.link}")
+    entry = client.make_entry(server)
+    print_output(render_document(client, entry, name).rstrip("\n"))
+    notes = [f"Paste this into {file}.", *list_steps(client, server)]
+    if client.make_link is not None:
+        link = client.make_link(name, entry)
+        notes.append(f"Or open this link to add it to {client.title}:\n{link}")
     print_note("\n" + "\n".join(notes))
 
 
