@@ -45,7 +45,6 @@ from mcp_notebook.bridge.server.resources.resource_notices import ResourceNotice
 from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
 from mcp_notebook.bridge.telemetry.call_events import CallObserver, ViewRead
 from mcp_notebook.bridge.views import pages
-from mcp_notebook.bridge.views.pages import BY_URI, ViewPage
 from mcp_notebook.content import Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.errors import CallError, ResourceFailed, UnknownResource, UnknownTool
 from mcp_notebook.lean_json import from_json
@@ -240,8 +239,8 @@ class ResourceRequests:
 
     async def read(self, request: ClientRequest, uri: str) -> dict[str, Any]:
         """Answer ``resources/read``."""
-        if uri in BY_URI:
-            return {"contents": [_make_page_contents(BY_URI[uri])]}
+        if uri == pages.RESULT_URI:
+            return {"contents": [pages.read_result_page()]}
         try:
             await self.ready()
             found = self.declared.find(request.caller, uri)
@@ -430,15 +429,6 @@ def _make_unknown_error(error: UnknownResource, version: str) -> ProtocolError:
 
 def _make_text_contents(entry: CatalogEntry) -> dict[str, Any]:
     return make_contents(Resource(entry.uri, entry.tool.text or "", entry.tool.mime_type or ""))
-
-
-def _make_page_contents(page: ViewPage) -> dict[str, Any]:
-    return {
-        "uri": page.uri,
-        "mimeType": pages.MIME_TYPE,
-        "text": page.html,
-        "_meta": page.meta,
-    }
 
 
 def make_page(resource: Resource, page: RequestedPage) -> Result:
