@@ -36,9 +36,8 @@ from mcp_notebook.bridge.server.sessions.client_profile import (
     read_envelope,
     refuse_version,
 )
-from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
+from mcp_notebook.bridge.server.sessions.client_request import make_request
 from mcp_notebook.bridge.server.sessions.client_sessions import MAX_INITIALIZE, TOO_LONG
-from mcp_notebook.bridge.transports.channels import RequestChannel, open_session
 from mcp_notebook.bridge.transports.http_exchange import HttpExchange
 from mcp_notebook.bridge.transports.request_bodies import LARGE, read_body
 from mcp_notebook.bridge.transports.sessions import HttpSession, Sessions
@@ -152,8 +151,7 @@ class Endpoint:
                 raise _refuse(status, error, message.id) from None
             # 4. It is answered. A client that disconnects cancels it.
             exchange = HttpExchange(receive, send)
-            channel = RequestChannel(exchange.send, message.params)
-            request = _make_request(message, profile, scope, channel)
+            request = make_request(message, profile, scope[SCOPE_KEY], exchange.send)
             answer = None
             with exchange:
                 answer = await self._server.requests.answer(message, request)
@@ -265,13 +263,12 @@ class Endpoint:
         """Answer a request of a session, even if its client disconnects."""
         client = session.client
         exchange = HttpExchange(receive, send, session.id, outlasts=True)
-        channel = RequestChannel(exchange.send, message.params, client)
         answer: Answer | None = None
         with exchange, client.run(message.id, exchange.end):
             try:
                 client.check(message)
-                profile = open_session(client, message)
-                request = _make_request(message, profile, scope, channel)
+                profile = client.find_profile(message)
+                request = make_request(message, profile, scope[SCOPE_KEY], exchange.send)
                 answer = await self._server.requests.answer(message, request)
                 if message.method == INITIALIZE and answer.error_code is None:
                     client.open(profile)
@@ -402,23 +399,6 @@ async def _parse(body: bytes) -> messages.Message:
 
 def _is_initialize(message: messages.Message) -> bool:
     return isinstance(message, messages.Request) and message.method == INITIALIZE
-
-
-def _make_request(
-    message: messages.Request,
-    profile: ClientProfile,
-    scope: Scope,
-    channel: RequestChannel,
-) -> ClientRequest:
-    meta = (message.params or {}).get("_meta")
-    return ClientRequest(
-        profile=profile,
-        id=message.id,
-        caller=scope[SCOPE_KEY],
-        meta=meta if isinstance(meta, Mapping) else {},
-        is_stdio=False,
-        channel=channel,
-    )
 
 
 def _refuse(

@@ -35,7 +35,7 @@ from mcp_notebook.bridge.server.sessions.client_profile import (
     read_envelope,
     refuse_version,
 )
-from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
+from mcp_notebook.bridge.server.sessions.client_request import make_request
 from mcp_notebook.bridge.server.sessions.client_sessions import (
     MAX_INITIALIZE,
     TOO_LONG,
@@ -43,7 +43,6 @@ from mcp_notebook.bridge.server.sessions.client_sessions import (
     EndReason,
 )
 from mcp_notebook.bridge.transports.blocking_descriptors import ReadingThread, WritingThread
-from mcp_notebook.bridge.transports.channels import RequestChannel, open_session
 from mcp_notebook.bridge.transports.request_bodies import LARGE
 from mcp_notebook.protocol import messages
 from mcp_notebook.protocol.errors import (
@@ -276,7 +275,7 @@ class StdioClient:
         if self._is_modern:
             return read_envelope(message.params)
         self._session.check(message)
-        profile = open_session(self._session, message)
+        profile = self._session.find_profile(message)
         if message.method == INITIALIZE:
             self._session.open(profile)
         return profile
@@ -325,16 +324,8 @@ class StdioClient:
         """Return the answer to a request, or why it is refused."""
         if isinstance(profile, ProtocolError):
             return write_error(message.id, profile)
-        meta = (message.params or {}).get("_meta")
-        session = self._session if profile.is_handshake else None
-        request = ClientRequest(
-            profile=profile,
-            id=message.id,
-            caller=self._server.default_caller,
-            meta=meta if isinstance(meta, Mapping) else {},
-            is_stdio=True,
-            channel=RequestChannel(self._send, message.params, session),
-        )
+        caller = self._server.default_caller
+        request = make_request(message, profile, caller, self._send, is_stdio=True)
         return await self._server.requests.answer(message, request)
 
 

@@ -23,8 +23,7 @@ from mcp_notebook.bridge.server.listing.notification_streams import (
 )
 from mcp_notebook.bridge.server.requests import expand
 from mcp_notebook.bridge.server.sessions.client_profile import read_profile
-from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
-from mcp_notebook.bridge.transports.channels import RequestChannel
+from mcp_notebook.bridge.server.sessions.client_request import ClientRequest, RequestChannel
 from mcp_notebook.protocol.errors import INVALID_PARAMS
 from mcp_notebook.protocol.messages import Request
 from mcp_notebook.protocol.methods import Subscriptions
@@ -54,7 +53,7 @@ class Listener:
             caller=caller,
             meta={},
             is_stdio=True,
-            channel=RequestChannel(self._take, None),
+            channel=RequestChannel(self._take, {}),
         )
         self.may_read = anyio.Event()
         self.may_read.set()
