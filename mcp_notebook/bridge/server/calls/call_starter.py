@@ -22,7 +22,6 @@ from mcp_notebook.bridge.kernels.running_call import RunningCall
 from mcp_notebook.bridge.server.calls.gates import (
     Gates,
     OtherAnswer,
-    Room,
     ToolCall,
 )
 from mcp_notebook.bridge.server.own_tools.meta_tools import describe_running
@@ -53,8 +52,7 @@ class CallStarter:
     Args:
         links: The links to the kernels, which run the calls.
         tools: The tools, as callers see them.
-        gates: Admit or refuse each call.
-        room: Counts the running calls.
+        gates: Admit or refuse each call, and count those that run.
         observers: Notified of each call.
     """
 
@@ -63,13 +61,11 @@ class CallStarter:
         links: Links,
         tools: PermittedTools,
         gates: Gates,
-        room: Room,
         observers: Sequence[CallObserver],
     ) -> None:
         self._links = links
         self._tools = tools
         self._gates = gates
-        self._room = room
         self._observers = tuple(observers)
         self._prefix = secrets.token_hex(4)
         self._numbers = count(1)
@@ -218,12 +214,12 @@ class CallStarter:
         call.on_end = note_end
 
     def _note_start(self, caller: Caller, start: CallStart) -> None:
-        self._room.enter(caller)
+        self._gates.enter(caller)
         for observer in self._observers:
             observer.note_start(start)
 
     def _note_end(self, caller: Caller, end: CallEnd) -> None:
-        self._room.leave(caller)
+        self._gates.leave(caller)
         for observer in self._observers:
             observer.note_end(end)
 
