@@ -39,9 +39,8 @@ from mcp_notebook.bridge.server.sessions.client_profile import (
 from mcp_notebook.bridge.server.sessions.client_request import make_request
 from mcp_notebook.bridge.server.sessions.client_sessions import MAX_INITIALIZE, TOO_LONG
 from mcp_notebook.bridge.transports.http_exchange import HttpExchange
-from mcp_notebook.bridge.transports.request_bodies import LARGE, read_body
 from mcp_notebook.bridge.transports.sessions import HttpSession, Sessions
-from mcp_notebook.bridge.transports.stdio import ANSWER_GRACE
+from mcp_notebook.bridge.transports.stdio import ANSWER_GRACE, LARGE
 from mcp_notebook.protocol import messages
 from mcp_notebook.protocol.errors import (
     HTTP_STATUSES,
@@ -130,7 +129,7 @@ class Endpoint:
 
     async def _take_modern(self, scope: Scope, receive: Receive, send: Send) -> None:
         # 1. The body is one message.
-        body = await self._read_body(scope, receive, self._max_bytes)
+        body = await _read_body(scope, receive, self._max_bytes)
         with self._unanswered:
             message = await _parse(body)
             del body  # a stream may stay open for days
@@ -190,7 +189,7 @@ class Endpoint:
         session = self._find_session(scope)
         with self._sessions.use(session):
             # 2. The body is one message.
-            body = await self._read_body(scope, receive, self._max_bytes)
+            body = await _read_body(scope, receive, self._max_bytes)
             with self._unanswered:
                 message = await _parse(body)
                 # 3. Meanwhile, the client may have ended the session.
@@ -201,7 +200,7 @@ class Endpoint:
     async def _open_session(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Take a request without a session, which can only be ``initialize``."""
         problem = f"The request has no session, and {TOO_LONG}"
-        body = await self._read_body(scope, receive, MAX_INITIALIZE, problem)
+        body = await _read_body(scope, receive, MAX_INITIALIZE, problem)
         with self._unanswered:
             message = await _parse(body)
             if not isinstance(message, messages.Request) or not _is_initialize(message):
@@ -307,19 +306,6 @@ class Endpoint:
             finally:
                 session.stream = None
 
-    async def _read_body(
-        self, scope: Scope, receive: Receive, most: int, problem: str | None = None
-    ) -> bytes:
-        """Return the body of a request.
-
-        Raises:
-            _Refused: It is too large.
-        """
-        body = await read_body(scope, receive, most)
-        if body is None:
-            raise _refuse(413, problem or f"A request can have at most {most:,} bytes.")
-        return body
-
     # -- the end -----------------------------------------------------------------------------------
 
     async def end(self) -> None:
@@ -381,6 +367,29 @@ def _accepts(scope: Scope) -> tuple[bool, bool]:
     return not kinds.isdisjoint((_JSON, "application/*", "*/*")), not kinds.isdisjoint(
         (_EVENTS, "text/*", "*/*")
     )
+
+
+async def _read_body(
+    scope: Scope, receive: Receive, most: int, problem: str | None = None
+) -> bytes:
+    """Return the body of a request.
+
+    Raises:
+        _Refused: It is too large; at once, if the head says so.
+    """
+    length = read_header(scope, "content-length") or ""
+    declared = int(length) if length.isdecimal() else 0
+    chunks: list[bytes] = []
+    size = 0
+    while max(declared, size) <= most:
+        message = await receive()
+        if message["type"] != "http.request":
+            return b""  # the client has disconnected and gets no answer
+        chunks.append(message.get("body", b""))
+        size += len(chunks[-1])
+        if size <= most and not message.get("more_body", False):
+            return b"".join(chunks)
+    raise _refuse(413, problem or f"A request can have at most {most:,} bytes.")
 
 
 async def _parse(body: bytes) -> messages.Message:

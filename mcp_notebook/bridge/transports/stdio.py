@@ -43,7 +43,6 @@ from mcp_notebook.bridge.server.sessions.client_sessions import (
     EndReason,
 )
 from mcp_notebook.bridge.transports.blocking_descriptors import ReadingThread, WritingThread
-from mcp_notebook.bridge.transports.request_bodies import LARGE
 from mcp_notebook.protocol import messages
 from mcp_notebook.protocol.errors import (
     CONNECTION_CLOSED,
@@ -55,6 +54,9 @@ from mcp_notebook.protocol.errors import (
 from mcp_notebook.protocol.methods import CANCELLED, DISCOVER, INITIALIZE, INITIALIZED
 from mcp_notebook.settings.limits import DEFAULT_LIMITS, Limits
 
+LARGE = 2**20
+"""Bytes from which a message is parsed in a thread, also over HTTP. The parser holds the
+interpreter, so what bounds the time is `Limits.max_request_bytes`."""
 ANSWER_GRACE = 2.0
 """Seconds that clients have to take the last answers when the bridge stops, also over HTTP."""
 _CLOSE_LIMIT = 1.0
