@@ -9,17 +9,16 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 import typer
+from typer.core import TyperGroup
 
 from mcp_notebook.cli.help import META_TOOLS_OPTION, Command, format_examples
 from mcp_notebook.cli.options import (
-    TAKES_OPTIONS,
     ClientName,
     Http,
     ServerName,
     SettingsFile,
     TokenSourceOption,
     Url,
-    parse_options_of,
 )
 from mcp_notebook.clients.client import Client, Machine, Remote, Server
 from mcp_notebook.clients.known_clients import CLIENTS, find_client
@@ -32,7 +31,7 @@ app = typer.Typer(add_completion=False)
 
 @app.command(
     cls=Command,
-    context_settings=TAKES_OPTIONS,
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},  # of `stdio`
     epilog=format_examples(
         "mcp-notebook install cursor",
         "mcp-notebook install vscode --print",
@@ -123,9 +122,16 @@ def _install_panel(client: Client) -> list[str] | None:
 
 def _parse_stdio(context: typer.Context, words: Sequence[str]) -> tuple[list[Path], list[str]]:
     """Split arguments into notebooks and options of `stdio`."""
-    parameters, values = parse_options_of("stdio", context, words)
+    assert context.parent is not None
+    group = context.parent.command
+    assert isinstance(group, TyperGroup)
+    command = group.get_command(context.parent, "stdio")
+    assert command is not None
+    # Under the name of the command that the user typed, for errors.
+    stdio = command.make_context(context.info_name, list(words), parent=context.parent)
+    values = stdio.params
     options: list[str] = []
-    for parameter in parameters:
+    for parameter in stdio.command.params:
         value = values.get(parameter.name)
         if parameter.param_type_name != "option" or not value:
             continue
