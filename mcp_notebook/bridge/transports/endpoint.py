@@ -203,7 +203,7 @@ class Endpoint:
         body = await _read_body(scope, receive, MAX_INITIALIZE, problem)
         with self._unanswered:
             message = await _parse(body)
-            if not isinstance(message, messages.Request) or not _is_initialize(message):
+            if not isinstance(message, messages.Request) or message.method != INITIALIZE:
                 raise _refuse(400, "Bad Request: Missing session ID")
             session = self._sessions.open(scope[SCOPE_KEY])
             if session is None:
@@ -404,10 +404,6 @@ async def _parse(body: bytes) -> messages.Message:
         return await anyio.to_thread.run_sync(messages.read_message, body)
     except messages.InvalidMessage as error:
         raise _refuse(400, error) from None
-
-
-def _is_initialize(message: messages.Message) -> bool:
-    return isinstance(message, messages.Request) and message.method == INITIALIZE
 
 
 def _refuse(

@@ -392,9 +392,8 @@ class ResourceRequests:
         self, caller: Caller, place: int, number: int
     ) -> Sequence[tuple[int, messages.ResourceInfo]]:
         """Ask all kernels concurrently for more resources after a position than fit on a page."""
-        links = sorted(
-            (link for link in self._links.open_links if link.place >= place), key=_get_place
-        )
+        links = [link for link in self._links.open_links if link.place >= place]
+        links.sort(key=lambda link: link.place)
         answers: dict[int, Sequence[messages.ResourceInfo]] = {}
 
         async def ask(link: Link) -> None:
@@ -489,10 +488,6 @@ def _find_end(text: str, ends: array[int], number: int) -> int:
     """Return where a line ends, without its line end."""
     end = ends[number - 1]
     return end - 1 if text[end - 1 : end] == "\n" else end
-
-
-def _get_place(link: Link) -> int:
-    return link.place
 
 
 def _make_form(info: messages.ResourceInfo, version: str) -> dict[str, Any]:
