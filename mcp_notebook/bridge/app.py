@@ -143,8 +143,8 @@ class Bridge:
             self.links,
             ServerOptions.from_settings(settings, runs_notebooks=has_folders),
             first_tools=FirstTools(
-                ready=self._wait_for_first_tools,
-                can_list=self._wait_for_first_list,
+                ready=partial(self._wait_for_first, self.ready),
+                can_list=partial(self._wait_for_first, self._can_list),
                 settled=self._settle,
             ),
             default_caller=default_caller,
@@ -162,7 +162,9 @@ class Bridge:
         with handle_signals(numbers, self._note_signal):
             async with anyio.create_task_group() as tasks:
                 async with self.links:
-                    tasks.start_soon(self.server.announce_changes, self._wait_for_list)
+                    tasks.start_soon(
+                        self.server.announce_changes, partial(self._wait_for, self._can_list)
+                    )
                     yield self
                 tasks.cancel_scope.cancel()
 
@@ -359,19 +361,13 @@ class Bridge:
                 await self.ready.wait()
         return self.ready.is_set()
 
-    async def _wait_for_list(self) -> None:
-        if not self._can_list.is_set():  # most requests come later: they take no turn of the loop
+    async def _wait_for(self, event: anyio.Event) -> None:
+        if not event.is_set():  # most requests come later: they take no turn of the loop
             with anyio.move_on_after(FIRST_LIST_LIMIT):
-                await self._can_list.wait()
+                await event.wait()
 
-    async def _wait_for_first_list(self) -> None:
-        await self._wait_for_list()
-        self._check_failure()
-
-    async def _wait_for_first_tools(self) -> None:
-        if not self.ready.is_set():
-            with anyio.move_on_after(FIRST_LIST_LIMIT):
-                await self.ready.wait()
+    async def _wait_for_first(self, event: anyio.Event) -> None:
+        await self._wait_for(event)
         self._check_failure()
 
     def _check_failure(self) -> None:

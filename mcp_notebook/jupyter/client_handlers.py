@@ -68,15 +68,15 @@ class ClientsHandler(AuthorizedHandler):
         try:
             order = _Connect.model_validate_json(self.request.body)
         except ValidationError:
-            return self._refuse(HTTPStatus.BAD_REQUEST, _NO_CLIENT)
+            return self.refuse(HTTPStatus.BAD_REQUEST, _NO_CLIENT)
         if self._find_place() != "local":
-            return self._refuse(HTTPStatus.FORBIDDEN, _ELSEWHERE)
+            return self.refuse(HTTPStatus.FORBIDDEN, _ELSEWHERE)
         try:
             message = await asyncio.to_thread(
                 connect_client, order.client, self._machine, replace=order.replace
             )
         except McpNotebookError as error:
-            return self._refuse(HTTPStatus.CONFLICT, str(error))
+            return self.refuse(HTTPStatus.CONFLICT, str(error))
         self.finish({"message": message})
         return None
 
@@ -89,10 +89,6 @@ class ClientsHandler(AuthorizedHandler):
 
     def _find_place(self) -> Place:
         return find_place(self.request.remote_ip or "", self.request.headers, os.environ)
-
-    def _refuse(self, status: HTTPStatus, text: str) -> None:
-        self.set_status(status)
-        self.finish({"message": text})
 
 
 def find_place(ip: str, headers: Mapping[str, str], env: Mapping[str, str]) -> Place:

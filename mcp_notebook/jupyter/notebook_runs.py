@@ -308,8 +308,7 @@ class NotebookHandler(AuthorizedHandler):
         try:
             order = _Order.model_validate_json(self.request.body)
         except ValidationError:
-            self.set_status(HTTPStatus.BAD_REQUEST)
-            self.finish({"message": _NO_ORDER})
+            self.refuse(HTTPStatus.BAD_REQUEST, _NO_ORDER)
             return
         self.set_header("Content-Type", "text/event-stream")
         self.set_header("Cache-Control", "no-cache")

@@ -18,9 +18,9 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from mcp_notebook.bridge.telemetry.audit_file import AuditFile, explain_problem
 from mcp_notebook.bridge.telemetry.audit_records import (
@@ -184,19 +184,6 @@ class AuditWriter:
                 return
 
 
-class _StartRecord(Struct):
-    """Makes the record of a call's start, once for its two lines."""
-
-    start: CallStart
-    arguments: Audit
-    record: Record | None = None
-
-    def __call__(self) -> Record:
-        if self.record is None:
-            self.record = describe_start(self.start, self.arguments)
-        return self.record
-
-
 class AuditLog:
     """Queues the events of calls for the log; a `CallObserver`.
 
@@ -215,7 +202,7 @@ class AuditLog:
 
     def note_start(self, start: CallStart) -> None:
         """Queue the start of a call."""
-        describe = _StartRecord(start, self._arguments)
+        describe = cache(partial(describe_start, start, self._arguments))  # for its two lines
         self._running[start.id] = describe
         self._writer.put(describe)
 
