@@ -131,20 +131,17 @@ class _NotebookView:
     ) -> None:
         """Follow the kernels and serve, until this is cancelled."""
         with self._running:
-            await self._serve(task_status)
+            async with self.links, self.endpoint.run(), anyio.create_task_group() as tasks:
+                tasks.start_soon(self._server.announce_changes)
+                tasks.start_soon(self.links.follow, self._read_records())
+                task_status.started()
+                with anyio.move_on_after(SETTLE_LIMIT):
+                    await self.links.wait_until_settled()
+                self._ready.set()
 
     def close(self) -> None:
         """Stop serving."""
         self._running.cancel()
-
-    async def _serve(self, task_status: anyio.abc.TaskStatus[None]) -> None:
-        async with self.links, self.endpoint.run(), anyio.create_task_group() as tasks:
-            tasks.start_soon(self._server.announce_changes)
-            tasks.start_soon(self.links.follow, self._read_records())
-            task_status.started()
-            with anyio.move_on_after(SETTLE_LIMIT):
-                await self.links.wait_until_settled()
-            self._ready.set()
 
     async def _read_records(self) -> AsyncIterator[tuple[Record, ...]]:
         async for records in self._records:

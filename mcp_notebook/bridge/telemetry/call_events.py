@@ -15,11 +15,9 @@ Outcome: TypeAlias = Literal["ok", "error", "cancelled", "timed out", "lost"]
 client or the user, stopped by its time limit, or not at all, because its kernel is gone."""
 
 
-class CallStart(Struct, frozen=True, kw_only=True):
-    """A call that is sent to its kernel."""
+class Event(Struct, frozen=True, kw_only=True):
+    """What a client did, and when."""
 
-    id: str
-    """Unique among all calls of the bridge."""
     at: float
     """When, in seconds since the epoch."""
     caller: str
@@ -28,6 +26,13 @@ class CallStart(Struct, frozen=True, kw_only=True):
     """The caller's name for people."""
     client: str
     """The name and version that the client's program reports; may be empty."""
+
+
+class CallStart(Event, frozen=True, kw_only=True):
+    """A call that is sent to its kernel."""
+
+    id: str
+    """Unique among all calls of the bridge."""
     kernel: str
     """The id of the kernel's record."""
     notebook: str
@@ -66,14 +71,9 @@ class CallEnd(Struct, frozen=True, kw_only=True):
     """The URI that the live view of its result reads; None if it has none."""
 
 
-class CallRefusal(Struct, frozen=True, kw_only=True):
+class CallRefusal(Event, frozen=True, kw_only=True):
     """A call that the bridge did not send to any kernel."""
 
-    at: float
-    """When, in seconds since the epoch."""
-    caller: str
-    alias: str = ""
-    client: str
     tool: str
     """The tool's name in its kernel; if none was found, the name in the client's request."""
     tool_kind: messages.Kind = "tool"
@@ -90,14 +90,9 @@ class CallRefusal(Struct, frozen=True, kw_only=True):
     """See `CallStart.input_schema`."""
 
 
-class ViewRead(Struct, frozen=True, kw_only=True):
+class ViewRead(Event, frozen=True, kw_only=True):
     """A query of a table's live view: what a person did in it."""
 
-    at: float
-    """When, in seconds since the epoch."""
-    caller: str
-    alias: str = ""
-    client: str
     uri: str
     """The URI that the view reads, without the query."""
     query: str
