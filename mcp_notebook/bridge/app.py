@@ -24,8 +24,7 @@ from mcp_notebook.bridge.headless.cell_progress import SharedProgress
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links, StartFailure
 from mcp_notebook.bridge.server.server import FirstTools, NotebookServer, ServerOptions
-from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
-from mcp_notebook.bridge.telemetry.call_events import CallObserver
+from mcp_notebook.bridge.telemetry.audit_log import AuditLog, write_audit_log
 from mcp_notebook.bridge.transports.stdio import serve_stdio
 from mcp_notebook.discovery.records import Record, watch_records
 from mcp_notebook.errors import McpNotebookError, NotebookError
@@ -83,9 +82,9 @@ async def run_stdio(
         errors=settings.errors or "full",
     )
     folders, _ = split_folders(notebooks)
-    with unwrap_errors(), write_audit_log(settings) as observers:
+    with unwrap_errors(), write_audit_log(settings) as audit:
         async with (
-            Bridge(settings, observers, caller, has_folders=bool(folders)).run() as bridge,
+            Bridge(settings, audit, caller, has_folders=bool(folders)).run() as bridge,
             anyio.create_task_group() as tasks,
         ):
             bridge.start(tasks, notebooks, early)
@@ -105,7 +104,7 @@ class Bridge:
 
     Args:
         settings: All options.
-        observers: Notified of each call.
+        audit: Notified of each call.
         default_caller: The caller if the transport does not name one.
         has_folders: Whether folders of notebooks are served.
         is_shared: Whether others than the user may be clients.
@@ -114,7 +113,7 @@ class Bridge:
     def __init__(
         self,
         settings: Settings,
-        observers: Sequence[CallObserver],
+        audit: AuditLog,
         default_caller: Caller = OWNER,
         *,
         has_folders: bool = False,
@@ -148,7 +147,7 @@ class Bridge:
                 settled=self._settle,
             ),
             default_caller=default_caller,
-            observers=observers,
+            audit=audit,
         )
         self.server.calls.find_departed_notebooks = self._find_departed_notebooks
         self.server.tasks.finder.has_kernel = partial(has_kernel, settings)

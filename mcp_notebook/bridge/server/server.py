@@ -37,7 +37,7 @@ from mcp_notebook.bridge.server.resources.resource_subscriptions import Resource
 from mcp_notebook.bridge.server.resources.resources import ResourceRequests
 from mcp_notebook.bridge.server.sessions.connected_clients import ConnectedClients
 from mcp_notebook.bridge.server.tasks.tasks import Tasks
-from mcp_notebook.bridge.telemetry.call_events import CallObserver
+from mcp_notebook.bridge.telemetry.audit_log import AuditLog
 from mcp_notebook.errors import CallError
 from mcp_notebook.settings.limits import DEFAULT_LIMITS, Limits
 from mcp_notebook.settings.settings import MetaTools, Settings
@@ -107,7 +107,7 @@ class NotebookServer:
         options: What it offers.
         first_tools: How requests wait for the first tools.
         default_caller: The caller if the transport does not name one.
-        observers: Notified of the start and the end of each call.
+        audit: Notified of the start and the end of each call.
     """
 
     def __init__(  # noqa: PLR0913 - its parts need each
@@ -118,8 +118,9 @@ class NotebookServer:
         *,
         first_tools: FirstTools = FirstTools(),
         default_caller: Caller = OWNER,
-        observers: Sequence[CallObserver] = (),
+        audit: AuditLog | None = None,
     ) -> None:
+        audit = AuditLog() if audit is None else audit
         ready, limits = first_tools.ready, options.limits
         can_list = first_tools.can_list or ready
         page_size, with_meta_tools = options.page_size, options.meta_tools
@@ -154,7 +155,7 @@ class NotebookServer:
             ready=ready,
             can_list=can_list,
             page_size=page_size,
-            observers=observers,
+            audit=audit,
         )
         """Answers requests for resources."""
         self.subscriptions = ResourceSubscriptions(self.changes, self.resources.declared)
@@ -184,7 +185,7 @@ class NotebookServer:
             self.tools, links, ready, self._own, self._consent.ask_if_needed, limits
         )
         self.calls = ToolCalls(
-            CallStarter(links, self.tools, self._gates, observers),
+            CallStarter(links, self.tools, self._gates, audit),
             results=results,
             changes=self.changes,
             tasks=self.tasks,

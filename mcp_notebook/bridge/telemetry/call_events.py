@@ -1,10 +1,10 @@
-"""The events of calls and of live views, for the observers that log calls.
+"""The events of calls and of live views, for the audit log.
 
 Runs on the bridge's event loop; pure. `server` reports a start and then exactly one end, or a
 refusal and nothing else. A query of a view is one event.
 """
 
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct, field
 
@@ -100,19 +100,3 @@ class ViewRead(Event, frozen=True, kw_only=True):
     seconds: float
     error: str | None = None
     """Why it was not answered; None if it was."""
-
-
-class CallObserver(Protocol):
-    """Receives the events of calls. Its methods must neither wait nor raise."""
-
-    def note_start(self, start: CallStart) -> None:
-        """Note the start of a call."""
-
-    def note_end(self, end: CallEnd) -> None:
-        """Note the end of a call that was started."""
-
-    def note_refusal(self, refusal: CallRefusal) -> None:
-        """Note a call that was refused."""
-
-    def note_view(self, read: ViewRead) -> None:
-        """Note a query of a live view."""

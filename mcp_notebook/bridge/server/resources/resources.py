@@ -43,7 +43,8 @@ from mcp_notebook.bridge.server.resources.declared_resources import (
 )
 from mcp_notebook.bridge.server.resources.resource_notices import ResourceNotices
 from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
-from mcp_notebook.bridge.telemetry.call_events import CallObserver, ViewRead
+from mcp_notebook.bridge.telemetry.audit_log import AuditLog
+from mcp_notebook.bridge.telemetry.call_events import ViewRead
 from mcp_notebook.bridge.views import pages
 from mcp_notebook.content import Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.errors import CallError, ResourceFailed, UnknownResource, UnknownTool
@@ -152,7 +153,7 @@ class ResourceRequests:
         ready: Waits until the first notebooks can be expected, if they need time to start.
         can_list: Waits until the first list can be answered, perhaps earlier.
         page_size: Resources on a page; None: `PAGE_SIZE`.
-        observers: Notified of the queries of live views.
+        audit: Notified of the queries of live views.
     """
 
     def __init__(  # noqa: PLR0913 - one for each thing that it asks
@@ -164,7 +165,7 @@ class ResourceRequests:
         ready: Callable[[], Awaitable[None]],
         can_list: Callable[[], Awaitable[None]],
         page_size: int | None = None,
-        observers: Sequence[CallObserver] = (),
+        audit: AuditLog,
     ) -> None:
         self._links = links
         self._notices = notices
@@ -177,7 +178,7 @@ class ResourceRequests:
         self._can_list = can_list
         self.page_size = page_size or PAGE_SIZE
         """Resources on a page."""
-        self._observers = tuple(observers)
+        self._audit = audit
         self._key = secrets.token_hex(8)
         """Tells its cursors from those of other bridges."""
         self._kept: tuple[Resource, float] | None = None
@@ -365,7 +366,7 @@ class ResourceRequests:
         }
 
     async def _read_view(self, request: ClientRequest, uri: str) -> Resource:
-        """Read the answer to a query of a live view, and notify the observers."""
+        """Read the answer to a query of a live view, and notify the audit log."""
         at, began = time.time(), time.monotonic()
         error = None
         try:
@@ -385,8 +386,7 @@ class ResourceRequests:
                 seconds=time.monotonic() - began,
                 error=error,
             )
-            for observer in self._observers:
-                observer.note_view(read)
+            self._audit.note_view(read)
 
     async def _list_after(
         self, caller: Caller, place: int, number: int
