@@ -18,9 +18,9 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from mcp_notebook.bridge.telemetry.audit_file import AuditFile, explain_problem
 from mcp_notebook.bridge.telemetry.audit_records import (
@@ -184,6 +184,19 @@ class AuditWriter:
                 return
 
 
+class _StartRecord(Struct):
+    """Makes the record of a call's start, once for its two lines."""
+
+    start: CallStart
+    arguments: Audit
+    record: Record | None = None
+
+    def __call__(self) -> Record:
+        if self.record is None:
+            self.record = describe_start(self.start, self.arguments)
+        return self.record
+
+
 class AuditLog:
     """Queues the events of calls for the log.
 
@@ -206,7 +219,7 @@ class AuditLog:
 
     def note_start(self, start: CallStart) -> None:
         """Queue the start of a call."""
-        describe = cache(partial(describe_start, start, self._arguments))  # for its two lines
+        describe = _StartRecord(start, self._arguments)
         self._running[start.id] = describe
         self._put(describe)
 
