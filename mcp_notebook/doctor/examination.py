@@ -77,15 +77,8 @@ async def _examine_client(
     words = ["mcp-notebook", "install", client.name]
     words += ["--file", str(file)] if file else []
     repair = f"`{shlex.join(words)}`"
-    yield (
-        client.title,
-        explain(
-            "no entry",
-            client=client.title,
-            file=file or client.find_file(machine),
-            repair=repair,
-        ),
-    )
+    place = file or client.find_file(machine)
+    yield client.title, explain("no entry", client=client.title, file=place, repair=repair)
 
 
 def _print_section(title: str, findings: Sequence[Finding]) -> int:
