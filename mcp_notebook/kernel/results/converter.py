@@ -45,7 +45,6 @@ from mcp_notebook.kernel.results.iterators import (
 )
 from mcp_notebook.kernel.results.outputs import RENDERED, Outputs, RenderedDisplay, render_outputs
 from mcp_notebook.kernel.results.plots import matplotlib_figures
-from mcp_notebook.kernel.results.plots.renderer import ProcessRenderer
 from mcp_notebook.kernel.results.resource_contents import MAX_CONTENT, make_contents
 from mcp_notebook.kernel.results.self_shown import leave_out_generated_repr
 from mcp_notebook.kernel.results.structured import (
@@ -120,7 +119,7 @@ class Converter:
         self._context = RenderContext(format, files, RULES)
         self._seconds = seconds
         budget = budget or Budget(chars=settings.max_result_chars)
-        self._budget = structs.replace(budget, keep=keep, renderer=ProcessRenderer())
+        self._budget = structs.replace(budget, keep=keep)
         self._code_name = code_name
 
     @property

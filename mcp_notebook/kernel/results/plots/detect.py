@@ -24,7 +24,6 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from mcp_notebook.kernel.results.blocks.budget import PlotRenderer
 from mcp_notebook.kernel.results.blocks.originals import (
     FileFormat,
     Original,
@@ -69,7 +68,7 @@ class Plot(Struct, frozen=True):
     """Estimated size of the plot in memory, in bytes."""
     summarize: Callable[[int], str]
     """Describes the plot in at most this many characters."""
-    draw: Callable[[int, PlotRenderer], bytes] | None = None
+    draw: Callable[[int], bytes] | None = None
     """Draws it as PNG with at most this many pixels on the longer side."""
     note: str = ""
     """How to get a picture, for plots that are not drawn here."""
@@ -149,7 +148,7 @@ def _make_plotly(figure: Mapping[str, Any]) -> Plot:
         FileFormat(".json", PLOTLY, lambda: write_json(figure)),
         estimate_memory(figure),
         lambda size: compact_json(_remove_noise(figure, _PLOTLY_NOISE), size),
-        lambda side, renderer: draw_plotly(figure, side, renderer),
+        lambda side: draw_plotly(figure, side),
         library="plotly",
     )
 
@@ -162,7 +161,7 @@ def _make_vega(spec: Mapping[str, Any], mime_type: str) -> Plot:
         FileFormat(".json", mime_type, lambda: write_json(spec)),
         estimate_memory(spec),
         lambda size: compact_json(content, size),
-        lambda side, renderer: draw_vega(spec, side, renderer),
+        lambda side: draw_vega(spec, side),
         library="vega",
     )
 

@@ -1,14 +1,14 @@
 """Draws plotly figures with kaleido, and Vega charts with vl-convert.
 
 Runs in the user's kernel, on the thread of the call. This module checks the specification and
-chooses the size; a `PlotRenderer` draws in another process.
+chooses the size; `renderer` draws in another process.
 """
 
 from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
-from mcp_notebook.kernel.results.blocks.budget import NotDrawn, PlotRenderer
+from mcp_notebook.kernel.results.plots.renderer import SECONDS, NotDrawn, draw
 from mcp_notebook.kernel.results.plots.spec import write_json
 from mcp_notebook.kernel.safe.to_json import TooDeep, TooLarge
 
@@ -21,13 +21,12 @@ _VL_CONVERT = "`pip install vl-convert-python` draws it"
 _PLOTLY_DEFAULT_SIZE = (700, 500)
 
 
-def draw_plotly(figure: Mapping[str, Any], side: int, renderer: PlotRenderer) -> bytes:
+def draw_plotly(figure: Mapping[str, Any], side: int) -> bytes:
     """Draw a plotly figure as PNG.
 
     Args:
         figure: Its specification: data and layout.
         side: Maximum pixels of the picture's longer side.
-        renderer: Runs kaleido within its time limit.
 
     Raises:
         NotDrawn: A program is missing, or the drawing was refused or failed.
@@ -41,20 +40,19 @@ def draw_plotly(figure: Mapping[str, Any], side: int, renderer: PlotRenderer) ->
     options = {"format": "png", "width": width, "height": height}
     options["scale"] = min(1.0, side / max(width, height))
     # kaleido ends its browser if it is cancelled in time.
-    kaleido_options: dict[str, Any] = {"timeout": max(renderer.seconds - 2, 0.1)}
+    kaleido_options: dict[str, Any] = {"timeout": SECONDS - 2}
     if "$" not in text:
         # Only formulas need MathJax, which is downloaded at each start.
         kaleido_options["mathjax"] = False
-    return renderer.draw("kaleido", text, options=options, kaleido_options=kaleido_options)
+    return draw("kaleido", text, options=options, kaleido_options=kaleido_options)
 
 
-def draw_vega(spec: Mapping[str, Any], side: int, renderer: PlotRenderer) -> bytes:
+def draw_vega(spec: Mapping[str, Any], side: int) -> bytes:
     """Draw a Vega or Vega-Lite chart as PNG, without fetching data from addresses.
 
     Args:
         spec: Its specification.
         side: Maximum pixels of the picture's longer side.
-        renderer: Runs vl-convert within its time limit.
 
     Raises:
         NotDrawn: A program is missing, or the drawing was refused or failed.
@@ -66,7 +64,7 @@ def draw_vega(spec: Mapping[str, Any], side: int, renderer: PlotRenderer) -> byt
         raise NotDrawn(_VL_CONVERT)
     sizes = [spec.get("width"), spec.get("height")]
     largest = max((float(size) for size in sizes if isinstance(size, (int, float))), default=1.0)
-    return renderer.draw(
+    return draw(
         "vl_convert_vega",
         text,
         scale=min(1.5, side / max(largest, 1.0)),
