@@ -25,11 +25,22 @@ from mcp_notebook.kernel.safe.stand_ins import has_names_only
 from mcp_notebook.kernel.schemas.comparison_limit import count_recursion
 from mcp_notebook.kernel.schemas.pydantic_core_schemas import rewrite, walk_schemas
 
-_EXACT = frozenset({"int", "float", "str", "bool"})
 _BLANK = ("", "null", "none")
 """Texts that stand for None where no text is allowed."""
-_NEVER_BLANK = _EXACT - {"str"} | {
-    *("complex", "decimal", "date", "datetime", "time", "timedelta", "uuid", "none"),
+_NEVER_BLANK = {
+    *(
+        "int",
+        "float",
+        "bool",
+        "complex",
+        "decimal",
+        "date",
+        "datetime",
+        "time",
+        "timedelta",
+        "uuid",
+        "none",
+    ),
     *("list", "tuple", "set", "frozenset", "generator", "dict", "typed-dict", "dataclass"),
 }
 """Types that none of these texts is a value of."""
@@ -64,42 +75,6 @@ def _forbid_unknown(schema: Mapping[str, Any], changed: dict[str, Any]) -> Any:
     ):
         changed["config"] = {**config, "extra_fields_behavior": "forbid"}
     return changed
-
-
-def make_exact(schema: Any) -> Any:
-    """Return a core schema of arguments that accepts only values of exactly the declared types.
-
-    Whatever it accepts, the schema of `tighten` accepts as the same value. It needs none of the
-    checks in this module, so it runs no Python code and is several times faster.
-
-    Args:
-        schema: pydantic's, of all parameters.
-
-    Returns:
-        None if a parameter is not a number, a string, a bool or a choice of strings.
-    """
-    if schema["type"] != "typed-dict":
-        return None
-    fields = {}
-    for name, field in schema["fields"].items():
-        exact = _make_part_exact(field["schema"])
-        if exact is None:
-            return None
-        fields[name] = {**field, "schema": exact}
-    return {**schema, "fields": fields}
-
-
-def _make_part_exact(schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    kind = schema["type"]
-    if kind == "nullable":
-        part = _make_part_exact(schema["schema"])
-        return None if part is None else {**schema, "schema": part}
-    if kind == "literal":
-        return dict(schema) if all(type(item) is str for item in schema["expected"]) else None
-    if kind not in _EXACT:
-        return None
-    # JSON has no infinity.
-    return {**schema, "strict": True, **({"allow_inf_nan": False} if kind == "float" else {})}
 
 
 def _tighten_part(
