@@ -30,7 +30,6 @@ from mcp_notebook.kernel.results.blocks.originals import (
 )
 from mcp_notebook.kernel.results.blocks.piece import Piece
 from mcp_notebook.kernel.results.displays import render_undrawn
-from mcp_notebook.kernel.results.files.returned_files import Files
 from mcp_notebook.kernel.results.files.shared_folders import SharedFolders
 from mcp_notebook.kernel.results.iterators import (
     MAX_COLLECTED,
@@ -115,8 +114,7 @@ class Converter:
         seconds: float = CONVERSION_SECONDS,
     ) -> None:
         self._folders = folders or SharedFolders.from_settings(settings)
-        files = Files(self._folders)
-        self._context = RenderContext(format, files, RULES)
+        self._context = RenderContext(format, self._folders, RULES)
         self._seconds = seconds
         budget = budget or Budget(chars=settings.max_result_chars)
         self._budget = structs.replace(budget, keep=keep)
