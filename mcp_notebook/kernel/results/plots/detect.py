@@ -24,12 +24,14 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from mcp_notebook.kernel.results.blocks.author_blocks import join_lines
 from mcp_notebook.kernel.results.blocks.originals import (
     FileFormat,
     Original,
     estimate_memory,
 )
 from mcp_notebook.kernel.results.plots.bokeh import (
+    decode_json,
     find_bokeh_documents,
     iterate_models,
     summarize_bokeh,
@@ -93,7 +95,7 @@ def find_plot_in_display(data: Mapping[str, Any]) -> Plot | None:
         if spec is not None:
             return _make_plotly(spec) if mime_type == PLOTLY else _make_vega(spec, mime_type)
     scripts = [data[key] for key in ("application/javascript", "text/html") if data.get(key)]
-    for script in map(_join_lines, scripts):
+    for script in map(join_lines, scripts):
         plot = _find_plot_in_script(script)
         if plot is not None:
             return plot
@@ -200,14 +202,10 @@ def _was_emptied(item: Any, before: Any) -> bool:
 def _parse_object(value: Any) -> Mapping[str, Any] | None:
     if isinstance(value, (str, list)):
         try:
-            value = json.loads(_join_lines(value))
+            value = json.loads(join_lines(value))
         except (ValueError, RecursionError):
             return None
     return value if isinstance(value, Mapping) else None
-
-
-def _join_lines(value: Any) -> str:
-    return "".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _find_embedded_vega(script: str) -> Mapping[str, Any] | None:
@@ -223,16 +221,9 @@ def _find_embedded_plotly(script: str) -> Mapping[str, Any] | None:
         start = script.find("{", end)
         if start < 0:
             return None
-        layout = _decode_at(script, start)
+        layout = decode_json(script, start)
         return {"data": data, "layout": layout if isinstance(layout, Mapping) else {}}
     return None
-
-
-def _decode_at(text: str, start: int) -> Any:
-    try:
-        return json.JSONDecoder().raw_decode(text, start)[0]
-    except (ValueError, RecursionError):
-        return None
 
 
 def _decode_embedded(script: str, pattern: re.Pattern[str]) -> Iterator[tuple[Any, int]]:

@@ -4,8 +4,9 @@ Runs in the user's kernel, on the thread of the call. This module checks the spe
 chooses the size; `renderer` draws in another process.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from importlib.util import find_spec
+from itertools import chain
 from typing import Any
 
 from mcp_notebook.kernel.results.plots.renderer import SECONDS, NotDrawn, draw
@@ -103,31 +104,29 @@ def _find_external_picture(figure: Any) -> str | None:
 
     The browser that draws the figure would fetch it, even from disk.
     """
-    pending = [figure]
-    while pending:
-        part = pending.pop()
-        if isinstance(part, Mapping):
-            source = part.get("source")
-            if isinstance(source, str) and not source.startswith("data:"):
-                return source
-            pending += part.values()
-        elif isinstance(part, (list, tuple)):
-            pending += [item for item in part if isinstance(item, (Mapping, list, tuple))]
-    return None
+    addresses = (part.get("source") for part in _iterate_objects(figure, ()))
+    return next(filter(_is_external, addresses), None)
 
 
 def _find_external_data(spec: Any) -> str | None:
     """Return the address of data that a chart refers to, or None."""
+    data = (part.get("data") for part in _iterate_objects(spec, ("datasets", "values")))
+    sources = chain.from_iterable(each if isinstance(each, list) else [each] for each in data)
+    addresses = (source.get("url") for source in sources if isinstance(source, Mapping))
+    return next(filter(_is_external, addresses), None)
+
+
+def _is_external(address: Any) -> bool:
+    return isinstance(address, str) and not address.startswith("data:")
+
+
+def _iterate_objects(spec: Any, skipped: Collection[str]) -> Iterator[Mapping[str, Any]]:
+    """Yield the objects in a specification, without those below some keys."""
     pending = [spec]
     while pending:
         part = pending.pop()
         if isinstance(part, Mapping):
-            data = part.get("data")
-            for source in data if isinstance(data, list) else [data]:
-                url = source.get("url") if isinstance(source, Mapping) else None
-                if isinstance(url, str) and not url.startswith("data:"):
-                    return url
-            pending += [item for key, item in part.items() if key not in {"datasets", "values"}]
+            yield part
+            pending += [item for key, item in part.items() if key not in skipped]
         elif isinstance(part, (list, tuple)):
-            pending += [item for item in part if isinstance(item, (Mapping, list))]
-    return None
+            pending += [item for item in part if isinstance(item, (Mapping, list, tuple))]
