@@ -102,14 +102,12 @@ def _choose_check(schema: Mapping[str, Any]) -> Callable[[Any], Any] | None:
     if kind in _CHECKS:
         return _CHECKS[kind]
     if kind == "literal":
-        return _make_literal_check(schema["expected"])
+        return _make_choice_check(schema["expected"])
     if kind == "enum" and issubclass(schema["cls"], Flag):
         return _make_flag_check(schema["members"])
     if kind == "enum" and has_names_only(schema["cls"]):
         return _make_name_check(schema["members"])
-    if kind == "enum":
-        return _make_enum_check([(member.value, member) for member in schema["members"]])
-    return None
+    return _make_choice_check(schema["members"]) if kind == "enum" else None
 
 
 def _check_bool(value: Any) -> Any:
@@ -262,11 +260,11 @@ def _make_name_check(members: list[Any]) -> Callable[[Any], Any]:
     return check
 
 
-def _make_literal_check(expected: list[Any]) -> Callable[[Any], Any] | None:
-    """Return a check for values of ``Literal``; enumeration members are sent as their values."""
-    values = [item for item in expected if not isinstance(item, Enum)]
-    members = [item for item in expected if isinstance(item, Enum)]
-    takes_bool = any(isinstance(item, bool) for item in values)
+def _make_choice_check(choices: list[Any]) -> Callable[[Any], Any]:
+    """Return a check for a ``Literal`` or an enumeration: members are sent as their values."""
+    members = [item for item in choices if isinstance(item, Enum)]
+    values = [item for item in choices if not isinstance(item, Enum)]
+    takes_bool = any(isinstance(item, bool) for item in (*values, *(m.value for m in members)))
     if not members and not takes_bool:
         return _refuse_bool
     by_json = {_write_json(item.value): item for item in members}
@@ -288,20 +286,3 @@ def _make_literal_check(expected: list[Any]) -> Callable[[Any], Any] | None:
 
 def _write_json(value: Any) -> str:
     return json.dumps(to_jsonable_python(value))
-
-
-def _make_enum_check(members: list[tuple[Any, Any]]) -> Callable[[Any], Any] | None:
-    """Return a check for an enumeration whose values JSON has no type for (tuples, dates)."""
-    if any(isinstance(value, bool) for value, _ in members):
-        return None
-    if all(isinstance(value, (str, int, float, type(None))) for value, _ in members):
-        return _refuse_bool
-    by_json = {_write_json(value): member for value, member in members}
-
-    def check(value: Any) -> Any:
-        try:
-            return by_json.get(json.dumps(value), value)
-        except (TypeError, ValueError):  # a member already, in a default
-            return value
-
-    return check
