@@ -27,9 +27,9 @@ from mcp_notebook.kernel.safe.libraries import (
 )
 from mcp_notebook.kernel.safe.sequences import order_items
 from mcp_notebook.kernel.safe.tabular_data import (
-    find_free_name,
     list_elements,
     name_fields,
+    name_uniquely,
     shorten_floats,
 )
 from mcp_notebook.kernel.safe.text import drop_addresses, find_member, is_written
@@ -217,7 +217,7 @@ def find_reader(value: Any) -> Reader | None:
     if "sqlalchemy" in sys.modules and find_member(kind, "__mapper__") is not None:
         return _read_mapped
     for library in find_libraries(value):
-        for path, reader in _BY_LIBRARY.get(library, ()):
+        for path, reader in _READERS.get(library, {}).items():
             if is_instance(value, path):
                 return reader
     return None
@@ -282,10 +282,7 @@ def read_rows(rows: list[Any]) -> list[Any]:
 
 def _name_row(row: Any) -> dict[str, Any]:
     """Return a SQLAlchemy row as a dict; repeated columns get a number."""
-    named: dict[str, Any] = {}
-    for name, value in zip(row._fields, row, strict=True):
-        named[find_free_name(name, named)] = value
-    return named
+    return name_uniquely(zip(row._fields, row, strict=True))
 
 
 def _read_mapped(value: Any) -> Any:
@@ -311,23 +308,12 @@ def _read_display(value: Any) -> Any:
     return source if isinstance(source, (str, bytes)) else str(source)
 
 
-_READERS: Mapping[str, Reader] = {
-    "sqlite3.Row": name_fields,
-    "sqlalchemy.engine.Row": _name_row,
-    "sqlalchemy.engine.RowMapping": dict,
-    "shapely.geometry.base.BaseGeometry": str,
-    "pyarrow.Scalar": lambda value: value.as_py(),
+_READERS: Mapping[str, Mapping[str, Reader]] = {
+    "sqlite3": {"sqlite3.Row": name_fields},
+    "sqlalchemy": {"sqlalchemy.engine.Row": _name_row, "sqlalchemy.engine.RowMapping": dict},
+    "shapely": {"shapely.geometry.base.BaseGeometry": str},
+    "pyarrow": {"pyarrow.Scalar": lambda value: value.as_py()},
+    "IPython": {"IPython.core.display.DisplayObject": _read_display},
 }
-"""Readers by class, which return a dict of fields or an equivalent text."""
-_DISPLAYS: Mapping[str, Reader] = {"IPython.core.display.DisplayObject": _read_display}
+"""Readers by library and class, which return a dict of fields or an equivalent text."""
 _ROW_READERS: frozenset[Reader | None] = frozenset({name_fields, _name_row, dict, _read_mapped})
-
-
-def _group_by_library(readers: Mapping[str, Reader]) -> dict[str, list[tuple[str, Reader]]]:
-    groups: dict[str, list[tuple[str, Reader]]] = {}
-    for path, reader in readers.items():
-        groups.setdefault(path.partition(".")[0], []).append((path, reader))
-    return groups
-
-
-_BY_LIBRARY = _group_by_library({**_READERS, **_DISPLAYS})
