@@ -8,9 +8,9 @@ some clients show their model nothing but that.
 Whatever the value's own code raises, the client gets a sentence and the kernel continues.
 """
 
-import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from itertools import groupby
 from mimetypes import guess_extension
 from typing import Any
@@ -230,18 +230,27 @@ class Converter:
         budget = self._limit_budget(max_chars)
         if views is not None:
             budget = structs.replace(budget, keep=views.keep, note_table=views.note_table)
+        items = [] if yielded is None else yielded
+
+        def make() -> Result:
+            taken: Any = Collected(value)
+            if type(value) not in PLAIN_TYPES:
+                ask_classes(value)
+                collect = partial(self._collect, value, output, budget, items, has_page=has_page)
+                taken = guard(collect, recover=_Failure)
+            if isinstance(taken, _Failure):
+                return self.make_failure(
+                    taken.error, outputs, style=style, yielded=items, budget=budget
+                )
+            result = self._convert(taken, outputs, output, budget, views=views, style=style)
+            if not has_page or result.is_error:
+                return result
+            data = make_page_data(taken.items, _MAX_STRUCTURED_CHARS)
+            return replace(result, meta={**result.meta, **data})
+
         with deadline(self._seconds):
             return guard(  # even the class of a value may be unreadable
-                lambda: self._make_result(
-                    value,
-                    outputs,
-                    output,
-                    budget,
-                    views=views,
-                    has_page=has_page,
-                    style=style,
-                    yielded=[] if yielded is None else yielded,
-                ),
+                make,
                 recover=lambda error: _assemble(
                     _explain(value, error), outputs, budget, is_error=output is not None
                 ),
@@ -362,29 +371,16 @@ class Converter:
         heading = Piece(Text(f"[{count(len(items), 'item')} came before the error:]"))
         return [heading, *guard(lambda: self._render([*items], budget), recover=lambda _: [])]
 
-    def _make_result(  # noqa: PLR0913 - those of `make_result`
+    def _convert(  # noqa: PLR0913 - those of `make_result`
         self,
-        value: Any,
+        taken: Collected,
         outputs: Outputs,
         output: OutputSchema | None,
         budget: Budget,
         *,
         views: KeptViews | None,
-        has_page: bool,
         style: ErrorStyle,
-        yielded: list[Any],
     ) -> Result:
-        taken: Any = Collected(value)
-        if type(value) not in PLAIN_TYPES:
-            ask_classes(value)
-            taken = guard(
-                lambda: self._collect(value, output, budget, yielded, has_page=has_page),
-                recover=_Failure,
-            )
-        if isinstance(taken, _Failure):
-            return self.make_failure(
-                taken.error, outputs, style=style, yielded=yielded, budget=budget
-            )
         value = taken.items
         structured: Any = guard(
             lambda: make_structured(value, output, budget.chars), recover=_Failure
@@ -407,16 +403,12 @@ class Converter:
             result = _assemble(pieces, outputs, budget, structured=structured, told=told)
             return result if views is None else views.add_to(result, value, pieces)
 
-        result = guard(
+        return guard(
             render,
             recover=lambda error: _assemble(
                 _explain(value, error), outputs, budget, structured=structured
             ),
         )
-        if not has_page or result.is_error:
-            return result
-        data = make_page_data(value, _MAX_STRUCTURED_CHARS)
-        return replace(result, meta={**result.meta, **data})
 
     def _collect(
         self,
@@ -490,7 +482,7 @@ def _assemble(  # noqa: PLR0913 - each is of another part
         blocks = fit_pieces([*shown, *pieces], budget)
     else:
         if budget.keep is not discard_original:
-            budget = structs.replace(budget, keep=functools.cache(budget.keep))  # each once
+            budget = structs.replace(budget, keep=cache(budget.keep))  # each once
         blocks = fit_pieces([*shown, *pieces], budget)
         about, links = _describe([*shown, *told], budget)
         data = {ABOUT: about, **data}
