@@ -461,22 +461,22 @@ def _build_flat(signature: _Signature) -> FunctionSchema:
     parameters = signature.make_parameters(doc.parameters)
     parameter = find_model_parameter(parameters, signature.name)
     try:
-        flat = flatten_model(parameter, doc.parameters)
+        built, model_doc = flatten_model(parameter, doc.parameters)
     except Exception as error:
         # A model's own code may take part in its schema, and raise anything.
         raise make_refusal(parameters, signature.name, error) from error
-    check_schema(flat.schema, signature.name)
-    description = doc.description or flat.description
+    check_schema(built.schema, signature.name)
+    description = doc.description or model_doc
     return FunctionSchema(
         description=shorten_description(description)[0],
-        input_schema=flat.schema,
-        warnings=_list_warnings(signature, description, flat.names),
+        input_schema=built.schema,
+        warnings=_list_warnings(signature, description, built.schema["properties"]),
         untyped=signature.list_untyped(),
         parameters=signature.parameters,
         binding=signature.binding,
-        _load=lambda: ArgumentSchema(flat.schema, flat.validator),
+        _load=lambda: built,
         _defaults={},
-        _flat=flat.name,
+        _flat=parameter.name,
     )
 
 
