@@ -256,29 +256,25 @@ class Converter:
                 ),
             )
 
-    def make_contents(
-        self, value: Any, outputs: Outputs, mime_type: str | None, *, max_chars: int | None = None
-    ) -> Result:
+    def make_contents(self, value: Any, outputs: Outputs, mime_type: str | None) -> Result:
         """Make the result of reading a resource: whole, not as a client's model would read it.
 
         Args:
             value: What the function returned.
             outputs: What it displayed; used if it returned nothing.
             mime_type: The declared MIME type; None: what suits the value.
-            max_chars: As for `make_result`; by default what the bridge sends at most.
 
         Raises:
             KeyboardInterrupt: As `make_result`.
             CallError: The value has no such content.
         """
-        most = max_chars or MAX_CONTENT
         value = value.items if type(value) is Collected else value
 
         def render() -> Sequence[ContentBlock]:
             shown = () if value is not None else outputs() if callable(outputs) else outputs
             if value is None and not shown:
                 return ()
-            result = self.make_result(value, shown, max_chars=most)
+            result = self.make_result(value, shown, max_chars=MAX_CONTENT)
             if result.is_error:
                 texts = [block.text for block in result.content if isinstance(block, Text)]
                 raise ResourceFailed("\n".join(texts))
