@@ -180,19 +180,20 @@ def _fit_file(
     if mime_type is not None and not encoded.notes:
         notes += (_COMPRESSED,)
     original = describe_encoded_original(data, original_type, size) if notes else None
-    return Piece(Image(encoded.data, encoded.mime_type), original, notes)
+    return structs.replace(encoded, original=original, notes=notes)
 
 
 def _encode_still(image: Any, budget: Budget, mime_type: str) -> Piece:
     encoded = encode_image(image, budget, mime_type)
+    block: Any = encoded.block
     notes = encoded.notes
-    if not notes and mime_type == "image/png" and encoded.mime_type != mime_type:
+    if not notes and mime_type == "image/png" and block.mime_type != mime_type:
         notes = (_COMPRESSED,)
     original = _describe_pixels(image) if notes else None
     if notes and original is None:
         notes += (NOT_KEPT,)
     notes = (*_describe_frame(image), *notes)
-    return Piece(Image(encoded.data, encoded.mime_type), original, notes)
+    return structs.replace(encoded, original=original, notes=notes)
 
 
 def _describe_pixels(image: Any) -> Original | None:
