@@ -46,15 +46,14 @@ _TYPES = {  # MIME types that some systems lack or define differently
     ".csv": "text/csv",
     ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
     ".ipynb": "application/x-ipynb+json",
-    ".md": "text/markdown",
+    **dict.fromkeys((".md", ".markdown"), "text/markdown"),
     ".parquet": "application/vnd.apache.parquet",
     ".pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
     ".py": "text/x-python",
     ".toml": "application/toml",
     ".ts": "text/plain",
     ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-    ".yaml": "application/yaml",
-    ".yml": "application/yaml",
+    **dict.fromkeys((".yaml", ".yml"), "application/yaml"),
 }
 _BYTES_PER_CHAR = 4
 """Most bytes of a character in these encodings."""

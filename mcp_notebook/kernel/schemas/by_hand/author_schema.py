@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any
 
-from msgspec import Struct
 from pydantic_core import ValidationError
 
 from mcp_notebook.errors import DefinitionError, InvalidArguments
@@ -136,8 +135,7 @@ class AuthorSchema:
         if not errors:
             return []
         visible = redact_arguments(self.input_schema, arguments)
-        refusal = _Refusal(self.input_schema, visible)
-        every = chain.from_iterable(_explain_error(error, refusal) for error in errors)
+        every = chain.from_iterable(_explain_error(e, self.input_schema, visible) for e in errors)
         secrets = list_secrets(self.input_schema, arguments)
         lines = dict.fromkeys(islice(every, _MAX_ERRORS))
         return [scrub(line, secrets) for line in islice(lines, MAX_LINES + 1)]
@@ -219,18 +217,10 @@ def _check_fit(
 # -- messages --------------------------------------------------------------------------------------
 
 
-class _Refusal(Struct, frozen=True):
-    """Arguments that a schema refuses."""
-
-    schema: Mapping[str, Any]
-    visible: Mapping[str, Any]
-    """The arguments without secrets."""
-
-
-def _explain_error(error: Any, refusal: _Refusal) -> Iterator[str]:
-    path, root = tuple(error.absolute_path), refusal.schema
-    keyword, value = error.validator, error.instance
-    visible = get_part(refusal.visible, path)
+def _explain_error(error: Any, root: Mapping[str, Any], shown: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines about an error; `shown` are the arguments without secrets."""
+    path, keyword, value = tuple(error.absolute_path), error.validator, error.instance
+    visible = get_part(shown, path)
     came = f"{format_path(path)}: {describe_sent(visible, value)}"
     if "propertyNames" in error.absolute_schema_path:
         name = MASK if visible == MASK else format_value(value)
@@ -247,21 +237,21 @@ def _explain_error(error: Any, refusal: _Refusal) -> Iterator[str]:
                 allowed = describe_schema(find_part(missing, root), root)
                 yield f"{format_path(missing)}: missing; allowed: {allowed}."
     elif keyword in ("anyOf", "oneOf"):
-        reason = _describe_branches(error, refusal)
+        reason = _describe_branches(error, root, shown)
         yield f"{came}; {reason}." if path else f"arguments: {reason}."
     else:
         yield f"{came}; {describe_rule(error, root)}."
 
 
-def _describe_branches(error: Any, refusal: _Refusal) -> str:
+def _describe_branches(error: Any, root: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
     """Return the alternatives, or why none of them matches."""
     options = error.schema[error.validator]
     if not error.context:
         return f"it matches several of the {len(options)} alternatives, but may match only one"
     if all(isinstance(option, dict) and _is_plain(option) for option in options):
-        return f"allowed: {describe_schema({'anyOf': options}, refusal.schema)}"
+        return f"allowed: {describe_schema({'anyOf': options}, root)}"
     first = {cause.schema_path[0]: cause for cause in reversed(error.context) if cause.schema_path}
-    lines = {next(_explain_error(cause, refusal)): None for _, cause in sorted(first.items())}
+    lines = {next(_explain_error(cause, root, shown)): None for _, cause in sorted(first.items())}
     listed = [line.removesuffix(".") for line in lines]
     rest = "; or ..." if len(listed) > _MAX_BRANCHES else ""
     return f"correct one of these: {'; or '.join(listed[:_MAX_BRANCHES])}{rest}"
