@@ -243,10 +243,8 @@ def _find_other_text(data: Mapping[str, Any]) -> Piece | None:
             return Piece(Text(text), describe_whole_json(value), is_partial=is_partial)
     if data.get("application/javascript"):
         return Piece(Text("[JavaScript, which only a notebook runs]"))
-    text = drop_addresses(clean_text(join_lines(data.get("text/plain") or "")))
-    # IPython's name for it, `<IPython.core.display.HTML object>`, does not describe it.
-    is_shown = text and not (len(data) > 1 and _ONLY_A_NAME.fullmatch(text))
-    return make_text_piece(text) if is_shown else None
+    plain = _find_plain_text(data)
+    return plain if plain is not None and plain.text else None
 
 
 def _render_html(html: str, budget: Budget) -> list[Piece]:

@@ -21,6 +21,7 @@ from pydantic import BaseModel
 
 from mcp_notebook.kernel.safe.libraries import (
     find_libraries,
+    get_members,
     get_module_name,
     get_mro,
     is_instance,
@@ -34,7 +35,6 @@ from mcp_notebook.kernel.safe.tabular_data import (
 )
 from mcp_notebook.kernel.safe.text import drop_addresses, find_member, is_written
 
-_get_members = type.__dict__["__dict__"].__get__
 _SHOWING = ("__repr__", "__str__", "_repr_pretty_")
 """Methods by which a class says how its objects are shown."""
 _SECRET = re.compile(
@@ -85,7 +85,7 @@ def _list_names(value: Any) -> list[str] | None:
 def _list_declared_names(value: Any, kind: type) -> list[str] | None:
     if isinstance(value, tuple):
         if _is_struct_sequence(kind):
-            members = _get_members(kind).items()
+            members = get_members(kind).items()
             return [name for name, member in members if type(member) is MemberDescriptorType]
         names = find_member(kind, "_fields")
         return None if names is None else list(names)
@@ -120,7 +120,7 @@ def _list_public_names(value: Any, kind: type) -> list[str] | None:
     declared = [
         name
         for parent in reversed(get_mro(kind))
-        for name, member in _get_members(parent).items()
+        for name, member in get_members(parent).items()
         if (
             hasattr(value, name)
             if type(member) is MemberDescriptorType
