@@ -8,9 +8,9 @@ some clients show their model nothing but that.
 Whatever the value's own code raises, the client gets a sentence and the kernel continues.
 """
 
-import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from itertools import groupby
 from mimetypes import guess_extension
 from typing import Any
@@ -30,7 +30,6 @@ from mcp_notebook.kernel.results.blocks.originals import (
 )
 from mcp_notebook.kernel.results.blocks.piece import Piece
 from mcp_notebook.kernel.results.displays import render_undrawn
-from mcp_notebook.kernel.results.files.returned_files import Files
 from mcp_notebook.kernel.results.files.shared_folders import SharedFolders
 from mcp_notebook.kernel.results.iterators import (
     MAX_COLLECTED,
@@ -45,7 +44,6 @@ from mcp_notebook.kernel.results.iterators import (
 )
 from mcp_notebook.kernel.results.outputs import RENDERED, Outputs, RenderedDisplay, render_outputs
 from mcp_notebook.kernel.results.plots import matplotlib_figures
-from mcp_notebook.kernel.results.plots.renderer import ProcessRenderer
 from mcp_notebook.kernel.results.resource_contents import MAX_CONTENT, make_contents
 from mcp_notebook.kernel.results.self_shown import leave_out_generated_repr
 from mcp_notebook.kernel.results.structured import (
@@ -116,11 +114,10 @@ class Converter:
         seconds: float = CONVERSION_SECONDS,
     ) -> None:
         self._folders = folders or SharedFolders.from_settings(settings)
-        files = Files(self._folders)
-        self._context = RenderContext(format, files, RULES)
+        self._context = RenderContext(format, self._folders, RULES)
         self._seconds = seconds
         budget = budget or Budget(chars=settings.max_result_chars)
-        self._budget = structs.replace(budget, keep=keep, renderer=ProcessRenderer())
+        self._budget = structs.replace(budget, keep=keep)
         self._code_name = code_name
 
     @property
@@ -233,46 +230,51 @@ class Converter:
         budget = self._limit_budget(max_chars)
         if views is not None:
             budget = structs.replace(budget, keep=views.keep, note_table=views.note_table)
+        items = [] if yielded is None else yielded
+
+        def make() -> Result:
+            taken: Any = Collected(value)
+            if type(value) not in PLAIN_TYPES:
+                ask_classes(value)
+                collect = partial(self._collect, value, output, budget, items, has_page=has_page)
+                taken = guard(collect, recover=_Failure)
+            if isinstance(taken, _Failure):
+                return self.make_failure(
+                    taken.error, outputs, style=style, yielded=items, budget=budget
+                )
+            result = self._convert(taken, outputs, output, budget, views=views, style=style)
+            if not has_page or result.is_error:
+                return result
+            data = make_page_data(taken.items, _MAX_STRUCTURED_CHARS)
+            return replace(result, meta={**result.meta, **data})
+
         with deadline(self._seconds):
             return guard(  # even the class of a value may be unreadable
-                lambda: self._make_result(
-                    value,
-                    outputs,
-                    output,
-                    budget,
-                    views=views,
-                    has_page=has_page,
-                    style=style,
-                    yielded=[] if yielded is None else yielded,
-                ),
+                make,
                 recover=lambda error: _assemble(
                     _explain(value, error), outputs, budget, is_error=output is not None
                 ),
             )
 
-    def make_contents(
-        self, value: Any, outputs: Outputs, mime_type: str | None, *, max_chars: int | None = None
-    ) -> Result:
+    def make_contents(self, value: Any, outputs: Outputs, mime_type: str | None) -> Result:
         """Make the result of reading a resource: whole, not as a client's model would read it.
 
         Args:
             value: What the function returned.
             outputs: What it displayed; used if it returned nothing.
             mime_type: The declared MIME type; None: what suits the value.
-            max_chars: As for `make_result`; by default what the bridge sends at most.
 
         Raises:
             KeyboardInterrupt: As `make_result`.
             CallError: The value has no such content.
         """
-        most = max_chars or MAX_CONTENT
         value = value.items if type(value) is Collected else value
 
         def render() -> Sequence[ContentBlock]:
             shown = () if value is not None else outputs() if callable(outputs) else outputs
             if value is None and not shown:
                 return ()
-            result = self.make_result(value, shown, max_chars=most)
+            result = self.make_result(value, shown, max_chars=MAX_CONTENT)
             if result.is_error:
                 texts = [block.text for block in result.content if isinstance(block, Text)]
                 raise ResourceFailed("\n".join(texts))
@@ -365,29 +367,16 @@ class Converter:
         heading = Piece(Text(f"[{count(len(items), 'item')} came before the error:]"))
         return [heading, *guard(lambda: self._render([*items], budget), recover=lambda _: [])]
 
-    def _make_result(  # noqa: PLR0913 - those of `make_result`
+    def _convert(  # noqa: PLR0913 - those of `make_result`
         self,
-        value: Any,
+        taken: Collected,
         outputs: Outputs,
         output: OutputSchema | None,
         budget: Budget,
         *,
         views: KeptViews | None,
-        has_page: bool,
         style: ErrorStyle,
-        yielded: list[Any],
     ) -> Result:
-        taken: Any = Collected(value)
-        if type(value) not in PLAIN_TYPES:
-            ask_classes(value)
-            taken = guard(
-                lambda: self._collect(value, output, budget, yielded, has_page=has_page),
-                recover=_Failure,
-            )
-        if isinstance(taken, _Failure):
-            return self.make_failure(
-                taken.error, outputs, style=style, yielded=yielded, budget=budget
-            )
         value = taken.items
         structured: Any = guard(
             lambda: make_structured(value, output, budget.chars), recover=_Failure
@@ -410,16 +399,12 @@ class Converter:
             result = _assemble(pieces, outputs, budget, structured=structured, told=told)
             return result if views is None else views.add_to(result, value, pieces)
 
-        result = guard(
+        return guard(
             render,
             recover=lambda error: _assemble(
                 _explain(value, error), outputs, budget, structured=structured
             ),
         )
-        if not has_page or result.is_error:
-            return result
-        data = make_page_data(value, _MAX_STRUCTURED_CHARS)
-        return replace(result, meta={**result.meta, **data})
 
     def _collect(
         self,
@@ -493,7 +478,7 @@ def _assemble(  # noqa: PLR0913 - each is of another part
         blocks = fit_pieces([*shown, *pieces], budget)
     else:
         if budget.keep is not discard_original:
-            budget = structs.replace(budget, keep=functools.cache(budget.keep))  # each once
+            budget = structs.replace(budget, keep=cache(budget.keep))  # each once
         blocks = fit_pieces([*shown, *pieces], budget)
         about, links = _describe([*shown, *told], budget)
         data = {ABOUT: about, **data}

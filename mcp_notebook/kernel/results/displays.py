@@ -49,11 +49,12 @@ from mcp_notebook.kernel.results.blocks.author_blocks import (
     join_lines,
     render_encoded_image,
 )
-from mcp_notebook.kernel.results.blocks.budget import Budget, NotDrawn
+from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.results.blocks.piece import Piece, make_text_piece
 from mcp_notebook.kernel.results.plots import detect, matplotlib_figures
 from mcp_notebook.kernel.results.plots.figure_text import describe_figure
+from mcp_notebook.kernel.results.plots.renderer import NotDrawn
 from mcp_notebook.kernel.results.plots.spec import compact_json
 from mcp_notebook.kernel.results.tables.outline import render_json
 from mcp_notebook.kernel.safe.foreign_code import guard
@@ -181,7 +182,7 @@ def render_plot(plot: detect.Plot, budget: Budget) -> list[Piece]:
     pieces: list[Piece] = []
     if plot.draw is not None:
         try:
-            pieces = render_encoded_image(plot.draw(budget.picture_side, budget.renderer), budget)
+            pieces = render_encoded_image(plot.draw(budget.picture_side), budget)
         except NotDrawn as error:
             note = str(error)
     if not pieces:
@@ -216,7 +217,7 @@ def _render_svg(source: str, budget: Budget) -> list[Piece]:
     from mcp_notebook.kernel.results.plots import svg  # noqa: PLC0415 - loads an XML parser
 
     try:
-        png = svg.draw_svg(source, budget.picture_side, budget.renderer)
+        png = svg.draw_svg(source, budget.picture_side)
         pieces = render_encoded_image(png, budget)
     except NotDrawn as error:
         size = min(MAX_SPECIFICATION, budget.chars)
@@ -242,10 +243,8 @@ def _find_other_text(data: Mapping[str, Any]) -> Piece | None:
             return Piece(Text(text), describe_whole_json(value), is_partial=is_partial)
     if data.get("application/javascript"):
         return Piece(Text("[JavaScript, which only a notebook runs]"))
-    text = drop_addresses(clean_text(join_lines(data.get("text/plain") or "")))
-    # IPython's name for it, `<IPython.core.display.HTML object>`, does not describe it.
-    is_shown = text and not (len(data) > 1 and _ONLY_A_NAME.fullmatch(text))
-    return make_text_piece(text) if is_shown else None
+    plain = _find_plain_text(data)
+    return plain if plain is not None and plain.text else None
 
 
 def _render_html(html: str, budget: Budget) -> list[Piece]:

@@ -5,9 +5,9 @@ form of their own for each MIME type. Everything else becomes what it is in a to
 figure its picture, an object its text.
 """
 
-import mimetypes
 import os
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from mcp_notebook.content import (
@@ -21,6 +21,8 @@ from mcp_notebook.content import (
     Text,
 )
 from mcp_notebook.errors import ResourceFailed
+from mcp_notebook.kernel.results.blocks.embedded import BINARY
+from mcp_notebook.kernel.results.files.file_contents import find_mime_type
 from mcp_notebook.kernel.results.files.returned_files import is_path
 from mcp_notebook.kernel.results.plots import matplotlib_figures
 from mcp_notebook.kernel.results.tables.exports import CSV, PARQUET, write_csv, write_parquet
@@ -65,7 +67,7 @@ def make_contents(
     if isinstance(value, str):
         return [Resource("", replace_surrogates(value), mime_type or "text/plain")]
     if isinstance(value, bytes | bytearray | memoryview):
-        return [_make_resource(bytes(value), mime_type or "application/octet-stream")]
+        return [_make_resource(bytes(value), mime_type or BINARY)]
     if is_path(value):
         return [_read_path(value, mime_type, read_file)]
     if value is not None and not _has_blocks(value):
@@ -109,15 +111,9 @@ def _has_blocks(value: Any) -> bool:
 
 
 def _read_path(path: Any, mime_type: str | None, read_file: ReadFile) -> Resource:
-    name = os.fspath(path)
-    data = read_file(path, os.fsdecode(name), MAX_CONTENT + 1)
-    return _make_resource(data, mime_type or _guess(os.fsdecode(name)))
-
-
-def _guess(name: str) -> str:
-    if name.endswith((".md", ".markdown")):
-        return "text/markdown"
-    return mimetypes.guess_type(name)[0] or "application/octet-stream"
+    name = os.fsdecode(path)
+    data = read_file(path, name, MAX_CONTENT + 1)
+    return _make_resource(data, mime_type or find_mime_type(Path(name)) or BINARY)
 
 
 def _make_resource(data: bytes, mime_type: str) -> Resource:

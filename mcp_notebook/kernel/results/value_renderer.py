@@ -22,7 +22,8 @@ from mcp_notebook.kernel.results.blocks.encoded_text import holds_encoded
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.results.blocks.piece import Piece, join_texts, make_text_piece
 from mcp_notebook.kernel.results.displays import render_mime_bundle, render_plot, render_undrawn
-from mcp_notebook.kernel.results.files.returned_files import MAX_FILES, Files, is_path
+from mcp_notebook.kernel.results.files.returned_files import MAX_FILES, is_path, render_path
+from mcp_notebook.kernel.results.files.shared_folders import SharedFolders
 from mcp_notebook.kernel.results.iterators import (
     MAX_COLLECTED,
     Collected,
@@ -181,7 +182,7 @@ class RenderContext(Struct, frozen=True):
     """The context of rendering: the same for all values of a notebook."""
 
     format: Format
-    files: Files
+    folders: SharedFolders
     rules: Sequence[Rule]
 
 
@@ -261,7 +262,7 @@ class ValueRenderer:
         if isinstance(block, Text) and not isinstance(block.text, str):
             return self.render(block.text, depth)
         if isinstance(block, (Image, Audio)) and is_path(block.data):
-            return self._context.files.render(block.data, self.budget)
+            return render_path(block.data, self._context.folders, self.budget)
         if isinstance(block, Image) and not isinstance(block.data, (bytes, bytearray, memoryview)):
             figures = find_figures(block.data)
             if figures is not None:
@@ -276,7 +277,7 @@ class ValueRenderer:
 
     def render_path(self, value: Any, _depth: int) -> list[Piece]:
         """Render the file that a path leads to."""
-        return self._context.files.render(value, self.budget)
+        return render_path(value, self._context.folders, self.budget)
 
     # -- images, figures, tables, plots ------------------------------------------------------------
 

@@ -135,24 +135,10 @@ def _ask_class(proxy: Any) -> None:
     _ = proxy.__class__
 
 
-def compute_drawing_time_left(seconds: float) -> float:
-    """Return how many of these seconds are left to draw plots of the current result."""
+def list_drawings() -> list[float]:
+    """Return the seconds that each plot of the current result took; a caller appends to them."""
     current = _current.get()
-    return seconds - (current.drawing_seconds if current is not None else 0.0)
-
-
-def get_drawing_count() -> int:
-    """Return how many plots of the current result were drawn, successfully or not."""
-    current = _current.get()
-    return 0 if current is None else current.drawing_count
-
-
-def record_drawing(seconds: float) -> None:
-    """Count a plot of the current result that was drawn, successfully or not, and its seconds."""
-    current = _current.get()
-    if current is not None:
-        current.drawing_seconds += seconds
-        current.drawing_count += 1
+    return [] if current is None else current.drawings
 
 
 def _is_plain(kind: type) -> bool:
@@ -201,8 +187,7 @@ class _Deadline:
         self._is_over = False
         self._ended: threading.Event | None = None
         """Stops the watchdog, once it has been started."""
-        self.drawing_seconds = 0.0
-        self.drawing_count = 0
+        self.drawings: list[float] = []
 
     def is_here(self) -> bool:
         """Return whether it is in force on this thread; contexts are copied to other threads."""

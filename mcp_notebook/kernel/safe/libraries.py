@@ -15,7 +15,8 @@ from typing import Any
 get_mro = type.__dict__["__mro__"].__get__
 """A class's ``__mro__`` as `type` returns it: a metaclass could answer anything."""
 _get_module = type.__dict__["__module__"].__get__
-_get_members = type.__dict__["__dict__"].__get__
+get_members = type.__dict__["__dict__"].__get__
+"""The same for its ``__dict__``."""
 
 
 _STANDARD = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
@@ -82,7 +83,7 @@ def claims_class(kind: type) -> bool:
     `isinstance` runs that code, which may load data, wait for a server, or never return.
     """
     for parent in get_mro(kind)[:-1]:
-        members = _get_members(parent)
+        members = get_members(parent)
         if "__class__" in members:
             return True
         own = members.get("__getattribute__")
@@ -105,11 +106,5 @@ def find_libraries(value: Any) -> frozenset[str]:
 
 
 def _find_libraries_of(kind: type) -> list[str]:
-    modules = []
-    for parent in get_mro(kind)[:-1]:
-        try:
-            module = _get_module(parent)
-        except AttributeError:  # the class's module name was deleted
-            continue
-        modules.append(str(module).partition(".")[0])
-    return modules
+    modules = filter(None, map(get_module_name, get_mro(kind)[:-1]))
+    return [module.partition(".")[0] for module in modules]

@@ -21,20 +21,20 @@ from pydantic import BaseModel
 
 from mcp_notebook.kernel.safe.libraries import (
     find_libraries,
+    get_members,
     get_module_name,
     get_mro,
     is_instance,
 )
 from mcp_notebook.kernel.safe.sequences import order_items
 from mcp_notebook.kernel.safe.tabular_data import (
-    find_free_name,
     list_elements,
     name_fields,
+    name_uniquely,
     shorten_floats,
 )
 from mcp_notebook.kernel.safe.text import drop_addresses, find_member, is_written
 
-_get_members = type.__dict__["__dict__"].__get__
 _SHOWING = ("__repr__", "__str__", "_repr_pretty_")
 """Methods by which a class says how its objects are shown."""
 _SECRET = re.compile(
@@ -85,7 +85,7 @@ def _list_names(value: Any) -> list[str] | None:
 def _list_declared_names(value: Any, kind: type) -> list[str] | None:
     if isinstance(value, tuple):
         if _is_struct_sequence(kind):
-            members = _get_members(kind).items()
+            members = get_members(kind).items()
             return [name for name, member in members if type(member) is MemberDescriptorType]
         names = find_member(kind, "_fields")
         return None if names is None else list(names)
@@ -120,7 +120,7 @@ def _list_public_names(value: Any, kind: type) -> list[str] | None:
     declared = [
         name
         for parent in reversed(get_mro(kind))
-        for name, member in _get_members(parent).items()
+        for name, member in get_members(parent).items()
         if (
             hasattr(value, name)
             if type(member) is MemberDescriptorType
@@ -217,7 +217,7 @@ def find_reader(value: Any) -> Reader | None:
     if "sqlalchemy" in sys.modules and find_member(kind, "__mapper__") is not None:
         return _read_mapped
     for library in find_libraries(value):
-        for path, reader in _BY_LIBRARY.get(library, ()):
+        for path, reader in _READERS.get(library, {}).items():
             if is_instance(value, path):
                 return reader
     return None
@@ -282,10 +282,7 @@ def read_rows(rows: list[Any]) -> list[Any]:
 
 def _name_row(row: Any) -> dict[str, Any]:
     """Return a SQLAlchemy row as a dict; repeated columns get a number."""
-    named: dict[str, Any] = {}
-    for name, value in zip(row._fields, row, strict=True):
-        named[find_free_name(name, named)] = value
-    return named
+    return name_uniquely(zip(row._fields, row, strict=True))
 
 
 def _read_mapped(value: Any) -> Any:
@@ -311,23 +308,12 @@ def _read_display(value: Any) -> Any:
     return source if isinstance(source, (str, bytes)) else str(source)
 
 
-_READERS: Mapping[str, Reader] = {
-    "sqlite3.Row": name_fields,
-    "sqlalchemy.engine.Row": _name_row,
-    "sqlalchemy.engine.RowMapping": dict,
-    "shapely.geometry.base.BaseGeometry": str,
-    "pyarrow.Scalar": lambda value: value.as_py(),
+_READERS: Mapping[str, Mapping[str, Reader]] = {
+    "sqlite3": {"sqlite3.Row": name_fields},
+    "sqlalchemy": {"sqlalchemy.engine.Row": _name_row, "sqlalchemy.engine.RowMapping": dict},
+    "shapely": {"shapely.geometry.base.BaseGeometry": str},
+    "pyarrow": {"pyarrow.Scalar": lambda value: value.as_py()},
+    "IPython": {"IPython.core.display.DisplayObject": _read_display},
 }
-"""Readers by class, which return a dict of fields or an equivalent text."""
-_DISPLAYS: Mapping[str, Reader] = {"IPython.core.display.DisplayObject": _read_display}
+"""Readers by library and class, which return a dict of fields or an equivalent text."""
 _ROW_READERS: frozenset[Reader | None] = frozenset({name_fields, _name_row, dict, _read_mapped})
-
-
-def _group_by_library(readers: Mapping[str, Reader]) -> dict[str, list[tuple[str, Reader]]]:
-    groups: dict[str, list[tuple[str, Reader]]] = {}
-    for path, reader in readers.items():
-        groups.setdefault(path.partition(".")[0], []).append((path, reader))
-    return groups
-
-
-_BY_LIBRARY = _group_by_library({**_READERS, **_DISPLAYS})

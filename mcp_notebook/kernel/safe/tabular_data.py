@@ -7,7 +7,7 @@ a value of one exists only where the user imported it.
 import math
 import struct
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from numbers import Real
 from types import NoneType
@@ -181,12 +181,17 @@ def find_free_name(name: Any, names: Mapping[Any, Any]) -> Any:
     return free
 
 
+def name_uniquely(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
+    """Return names and values as a dict; repeated names get a number."""
+    named: dict[Any, Any] = {}
+    for name, value in pairs:
+        named[find_free_name(name, named)] = value
+    return named
+
+
 def name_fields(row: Any) -> dict[Any, Any]:
     """Return a SQLite row as a dict; repeated columns get a number."""
-    fields: dict[Any, Any] = {}
-    for name, value in zip(row.keys(), tuple(row), strict=True):
-        fields[find_free_name(name, fields)] = value
-    return fields
+    return name_uniquely(zip(row.keys(), tuple(row), strict=True))
 
 
 def _list_times(array: Any) -> Any:
@@ -222,35 +227,32 @@ def _list_arrow(array: Any) -> list[Any]:
 
 
 def _read_columns(table: Any) -> dict[Any, list[Any]]:
-    columns: dict[Any, list[Any]] = {}
     if is_instance(table, "numpy.ndarray"):
         return {name: list_elements(table[name]) for name in table.dtype.names}
     if is_instance(table, _RELATION):  # its query runs now
         rows = table.fetchall()
-        for position, name in enumerate(table.columns):
-            columns[find_free_name(name, columns)] = [row[position] for row in rows]
-        return columns
+        places = enumerate(table.columns)
+        return name_uniquely((name, [row[place] for row in rows]) for place, name in places)
     is_polars = is_instance(table, "polars.DataFrame")
     names = table.columns if is_polars else table.schema.names
-    for position, name in enumerate(names):
-        column = table.to_series(position) if is_polars else table.column(position)
-        columns[find_free_name(name, columns)] = list_elements(column)
-    return columns
+    columns = map(table.to_series if is_polars else table.column, range(len(names)))
+    return name_uniquely(zip(names, map(list_elements, columns), strict=True))
 
 
 def _read_pandas_columns(table: Any) -> dict[Any, list[Any]]:
     frame = table
     if is_instance(table, "pandas.Series"):
         frame = table.to_frame("value" if table.name is None else table.name)
-    columns: dict[Any, list[Any]] = {}
-    if not is_instance(frame.index, "pandas.RangeIndex"):
-        levels = range(frame.index.nlevels)
-        for level in levels:
-            name = frame.index.names[level]
-            name = ("index" if len(levels) == 1 else f"level_{level}") if name is None else name
-            columns[find_free_name(name, columns)] = list(frame.index.get_level_values(level))
-    for position in range(frame.shape[1]):
-        name = find_free_name(frame.columns[position], columns)
-        column = frame.iloc[:, position]
-        columns[name] = list_column(column)
-    return columns
+    index = frame.index
+    levels = range(0 if is_instance(index, "pandas.RangeIndex") else index.nlevels)
+    unnamed = ["index"] if len(levels) == 1 else [f"level_{level}" for level in levels]
+    labels = [
+        (unnamed[level] if index.names[level] is None else index.names[level], level)
+        for level in levels
+    ]
+    return name_uniquely(
+        (
+            *((name, list(index.get_level_values(level))) for name, level in labels),
+            *((name, list_column(frame.iloc[:, n])) for n, name in enumerate(frame.columns)),
+        )
+    )

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mcp_notebook.kernel.safe.foreign_code import DeadlineExceeded, guard
-from mcp_notebook.kernel.safe.libraries import get_mro
+from mcp_notebook.kernel.safe.libraries import get_members, get_mro
 from mcp_notebook.text.wording import escape_around, strip_escapes
 
 MAX_REPR = 2_000
@@ -40,7 +40,6 @@ _GENERAL = frozenset(
 """Modules whose classes have generic reprs, which say little about subclasses."""
 _GENERATED = ("<string>", "<attrs generated", collections.__file__)
 """Prefixes of the file names of reprs that dataclasses, attrs and named tuples generate."""
-_get_members = type.__dict__["__dict__"].__get__
 _GAPS = (" ", "\n", "\t", ",", ";", "|")
 """Characters between words, numbers or items."""
 
@@ -268,7 +267,7 @@ def find_member(kind: type, name: str) -> Any:
     The metaclass is not asked, since it may answer anything.
     """
     for parent in get_mro(kind):
-        members = _get_members(parent)
+        members = get_members(parent)
         if name in members:
             return members[name]
     return None
@@ -282,7 +281,7 @@ def is_written(kind: type, name: str) -> bool:
     """
     names = {name, "_repr_pretty_"} if name == "__repr__" else {name}
     for parent in get_mro(kind):
-        members = _get_members(parent)
+        members = get_members(parent)
         if found := names & members.keys():
             return "_repr_pretty_" in found or not _is_generated(parent, members[name])
     return False

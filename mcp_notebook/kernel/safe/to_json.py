@@ -99,6 +99,7 @@ from mcp_notebook.kernel.safe.stand_ins import (
     list_fields,
     prints_itself,
     read_member,
+    read_scalar,
 )
 from mcp_notebook.kernel.safe.tabular_data import (
     is_missing,
@@ -107,7 +108,6 @@ from mcp_notebook.kernel.safe.tabular_data import (
     is_plain_table,
     list_elements,
     list_records,
-    shorten_floats,
 )
 from mcp_notebook.kernel.safe.text import (
     MAX_HEX,
@@ -410,7 +410,7 @@ class Conversion:
             return str(value)
         if value.dtype.kind in "mM":  # item() would be nanoseconds as an int
             return self._convert_numpy_time(value)
-        item = shorten_floats(value.item(), value.dtype)
+        item = read_scalar(value)
         return str(value) if type(item) is type(value) else self.convert(item)
 
     def _convert_numpy_time(self, value: Any) -> Any:

@@ -25,11 +25,22 @@ from mcp_notebook.kernel.safe.stand_ins import has_names_only
 from mcp_notebook.kernel.schemas.comparison_limit import count_recursion
 from mcp_notebook.kernel.schemas.pydantic_core_schemas import rewrite, walk_schemas
 
-_EXACT = frozenset({"int", "float", "str", "bool"})
 _BLANK = ("", "null", "none")
 """Texts that stand for None where no text is allowed."""
-_NEVER_BLANK = _EXACT - {"str"} | {
-    *("complex", "decimal", "date", "datetime", "time", "timedelta", "uuid", "none"),
+_NEVER_BLANK = {
+    *(
+        "int",
+        "float",
+        "bool",
+        "complex",
+        "decimal",
+        "date",
+        "datetime",
+        "time",
+        "timedelta",
+        "uuid",
+        "none",
+    ),
     *("list", "tuple", "set", "frozenset", "generator", "dict", "typed-dict", "dataclass"),
 }
 """Types that none of these texts is a value of."""
@@ -66,42 +77,6 @@ def _forbid_unknown(schema: Mapping[str, Any], changed: dict[str, Any]) -> Any:
     return changed
 
 
-def make_exact(schema: Any) -> Any:
-    """Return a core schema of arguments that accepts only values of exactly the declared types.
-
-    Whatever it accepts, the schema of `tighten` accepts as the same value. It needs none of the
-    checks in this module, so it runs no Python code and is several times faster.
-
-    Args:
-        schema: pydantic's, of all parameters.
-
-    Returns:
-        None if a parameter is not a number, a string, a bool or a choice of strings.
-    """
-    if schema["type"] != "typed-dict":
-        return None
-    fields = {}
-    for name, field in schema["fields"].items():
-        exact = _make_part_exact(field["schema"])
-        if exact is None:
-            return None
-        fields[name] = {**field, "schema": exact}
-    return {**schema, "fields": fields}
-
-
-def _make_part_exact(schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    kind = schema["type"]
-    if kind == "nullable":
-        part = _make_part_exact(schema["schema"])
-        return None if part is None else {**schema, "schema": part}
-    if kind == "literal":
-        return dict(schema) if all(type(item) is str for item in schema["expected"]) else None
-    if kind not in _EXACT:
-        return None
-    # JSON has no infinity.
-    return {**schema, "strict": True, **({"allow_inf_nan": False} if kind == "float" else {})}
-
-
 def _tighten_part(
     shared: Mapping[str, Any], schema: Mapping[str, Any], changed: dict[str, Any]
 ) -> Any:
@@ -127,14 +102,12 @@ def _choose_check(schema: Mapping[str, Any]) -> Callable[[Any], Any] | None:
     if kind in _CHECKS:
         return _CHECKS[kind]
     if kind == "literal":
-        return _make_literal_check(schema["expected"])
+        return _make_choice_check(schema["expected"])
     if kind == "enum" and issubclass(schema["cls"], Flag):
         return _make_flag_check(schema["members"])
     if kind == "enum" and has_names_only(schema["cls"]):
         return _make_name_check(schema["members"])
-    if kind == "enum":
-        return _make_enum_check([(member.value, member) for member in schema["members"]])
-    return None
+    return _make_choice_check(schema["members"]) if kind == "enum" else None
 
 
 def _check_bool(value: Any) -> Any:
@@ -287,11 +260,11 @@ def _make_name_check(members: list[Any]) -> Callable[[Any], Any]:
     return check
 
 
-def _make_literal_check(expected: list[Any]) -> Callable[[Any], Any] | None:
-    """Return a check for values of ``Literal``; enumeration members are sent as their values."""
-    values = [item for item in expected if not isinstance(item, Enum)]
-    members = [item for item in expected if isinstance(item, Enum)]
-    takes_bool = any(isinstance(item, bool) for item in values)
+def _make_choice_check(choices: list[Any]) -> Callable[[Any], Any]:
+    """Return a check for a ``Literal`` or an enumeration: members are sent as their values."""
+    members = [item for item in choices if isinstance(item, Enum)]
+    values = [item for item in choices if not isinstance(item, Enum)]
+    takes_bool = any(isinstance(item, bool) for item in (*values, *(m.value for m in members)))
     if not members and not takes_bool:
         return _refuse_bool
     by_json = {_write_json(item.value): item for item in members}
@@ -313,20 +286,3 @@ def _make_literal_check(expected: list[Any]) -> Callable[[Any], Any] | None:
 
 def _write_json(value: Any) -> str:
     return json.dumps(to_jsonable_python(value))
-
-
-def _make_enum_check(members: list[tuple[Any, Any]]) -> Callable[[Any], Any] | None:
-    """Return a check for an enumeration whose values JSON has no type for (tuples, dates)."""
-    if any(isinstance(value, bool) for value, _ in members):
-        return None
-    if all(isinstance(value, (str, int, float, type(None))) for value, _ in members):
-        return _refuse_bool
-    by_json = {_write_json(value): member for value, member in members}
-
-    def check(value: Any) -> Any:
-        try:
-            return by_json.get(json.dumps(value), value)
-        except (TypeError, ValueError):  # a member already, in a default
-            return value
-
-    return check

@@ -18,8 +18,7 @@ from pydantic_core import PydanticSerializationError, core_schema, to_jsonable_p
 
 from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.moments import write_nanoseconds
-from mcp_notebook.kernel.safe.stand_ins import has_names_only, read_member
-from mcp_notebook.kernel.safe.tabular_data import list_elements
+from mcp_notebook.kernel.safe.stand_ins import has_names_only, read_member, read_scalar
 from mcp_notebook.kernel.schemas.docstrings import shorten_text
 from mcp_notebook.kernel.schemas.secrets import drop_secret_defaults, is_secret, mark_secret
 from mcp_notebook.schema_keywords import rewrite_schema, walk_schema
@@ -142,10 +141,8 @@ def _encode_default(value: Any, *, is_input: bool) -> Any:
 
 def _read_scalar(value: Any) -> Any:
     """Return a number, timestamp or duration of numpy as Python's."""
-    if is_instance(value, "numpy.datetime64") or is_instance(value, "numpy.timedelta64"):
-        return write_nanoseconds(list_elements(value.reshape(1))[0])
     if is_instance(value, "numpy.generic"):
-        return value.item()
+        return write_nanoseconds(read_scalar(value))
     raise PydanticSerializationError("no JSON")
 
 

@@ -14,29 +14,24 @@ are limited.
 If the disk cannot be read or written, schemas are built each time.
 """
 
-import collections.abc
 import contextlib
 import hashlib
+import io
 import json
+import pickle
 import sys
 import time
-import types
-from collections.abc import Callable, Sequence
-from dataclasses import fields
-from datetime import date, datetime, timedelta
-from datetime import time as clock_time
-from decimal import Decimal
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
-from uuid import UUID
+from typing import Any, ForwardRef
 
-import annotated_types
 import pydantic
 import pydantic_core
 from pydantic import Field
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
+from typing_extensions import override
 
 from mcp_notebook._version import __version__
 from mcp_notebook.settings.private_files import read_private, write_private
@@ -72,9 +67,7 @@ class SchemaCache:
             parts: Everything that the schema depends on.
         """
         try:
-            encoded = make_fingerprint(parts)
-        except (NotCacheable, RecursionError):
-            return None
+            encoded = _make_fingerprint(parts)
         except Exception:  # noqa: BLE001 - a class of the author's may take part, and raise anything
             return None
         if self._sources is None:
@@ -149,137 +142,33 @@ def _prune(folder: Path, max_files: int) -> None:
 
 # -- fingerprints ---------------------------------------------------------------------------------
 
-_CLASSES = (
-    *(bool, int, float, str, bytes, type(None), object, list, dict, tuple, set, frozenset),
-    *(date, datetime, clock_time, timedelta, Decimal, UUID, Path),
-)
-_ORIGINS = (
-    *(list, dict, tuple, set, frozenset, Union, types.UnionType, Literal),
-    *(collections.abc.Sequence, collections.abc.Mapping, collections.abc.Iterable),
-)
-_CONSTANTS: tuple[Any, ...] = (Any, Ellipsis, PydanticUndefined)
-_NAMES: dict[Any, str] = {item: repr(item) for item in (*_CLASSES, *_ORIGINS, *_CONSTANTS)}
-_BY_REPR = (type(None), bool, int, float, str, bytes, date, timedelta, Decimal, UUID)
-"""Types whose `repr` identifies a value exactly."""
-_CONSTRAINTS = (
-    *(annotated_types.Gt, annotated_types.Ge, annotated_types.Lt, annotated_types.Le),
-    *(annotated_types.MultipleOf, annotated_types.MinLen, annotated_types.MaxLen),
-)
-_IRRELEVANT = frozenset({"_complete", "_original_annotation", "_original_assignment"})
-"""Parts of a `FieldInfo` that describe the model around it; a parameter has none."""
-
-
-class NotCacheable(Exception):
-    """The value has no exact fingerprint."""
-
-
-def make_fingerprint(value: Any) -> bytes:
-    """Return bytes that identify a type hint, a default, or a container of these.
-
-    Raises:
-        NotCacheable: It holds something that is not in this module's tables.
-    """
-    encoded = _encode(value)
-    # The length prefix keeps different lists of parts from encoding to the same bytes.
-    return b"%d:" % len(encoded) + encoded
-
-
-def _encode(value: Any) -> bytes:
-    kind = type(value)
-    if kind in _BY_REPR:
-        return _encode_text(f"{kind.__name__} {value!r}")
-    encode = _ENCODERS.get(kind)
-    if encode is not None:
-        return encode(value)
-    return _encode_hint(value)
-
-
-def _encode_sequence(value: Any) -> bytes:
-    return _encode_parts(type(value).__name__, value)
-
-
-def _encode_dict(value: dict[Any, Any]) -> bytes:
-    return _encode_parts("dict", [part for item in value.items() for part in item])
-
-
-def _encode_set(value: Any) -> bytes:
-    if value:  # its order is random, and visible in a published default
-        raise NotCacheable
-    return _encode_text(type(value).__name__)
-
-
-def _encode_moment(value: datetime | clock_time) -> bytes:
-    if value.tzinfo is not None:
-        raise NotCacheable
-    return _encode_text(repr(value))
-
-
-def _encode_constraint(value: Any) -> bytes:
-    return _encode_parts(
-        type(value).__name__, [getattr(value, item.name) for item in fields(value)]
-    )
-
-
-def _encode_general(value: Any) -> bytes:
-    return _encode_parts("general", sorted(vars(value).items()))
-
-
-def _encode_hint(value: Any) -> bytes:
-    origin = get_origin(value)
-    if origin is not None:
-        return _encode_generic(value, origin)
-    try:
-        name = _NAMES.get(value)
-    except Exception:  # noqa: BLE001 - hashing runs code of the author's
-        name = None
-    # By identity: the author's `__eq__` may claim to equal anything.
-    if name is None or not any(value is item for item in _NAMES):
-        raise NotCacheable
-    return _encode_text(f"known {name}")
-
-
-def _encode_generic(value: Any, origin: Any) -> bytes:
-    if origin is Annotated:
-        return _encode_parts("Annotated", [value.__origin__, *value.__metadata__])
-    if not any(origin is item for item in _ORIGINS):
-        raise NotCacheable
-    # A subclass of an alias may hold more than origin and arguments.
-    if type(value).__module__ not in ("typing", "types"):
-        raise NotCacheable
-    # Including its type: `typing.Tuple` and `tuple[()]` have the same origin and arguments.
-    return _encode_parts(f"{_NAMES[origin]} {type(value).__qualname__}", get_args(value))
-
-
-def _encode_field(field: FieldInfo) -> bytes:
-    items = [(name, getattr(field, name, None)) for name in FieldInfo.__slots__]
-    # None is meaningful only in `default`; leaving out the others halves the time.
-    parts = [
-        item
-        for item in items
-        if item[0] not in _IRRELEVANT and (item[1] is not None or item[0] == "default")
-    ]
-    return _encode_parts("Field", parts)
-
-
-def _encode_parts(name: str, parts: collections.abc.Iterable[Any]) -> bytes:
-    return _encode_text(name) + b"(" + b"".join(make_fingerprint(part) for part in parts) + b")"
-
-
-def _encode_text(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
-
-
-_ENCODERS: dict[type, Callable[[Any], bytes]] = {
-    list: _encode_sequence,
-    tuple: _encode_sequence,
-    dict: _encode_dict,
-    set: _encode_set,
-    frozenset: _encode_set,
-    datetime: _encode_moment,
-    clock_time: _encode_moment,
-    FieldInfo: _encode_field,
-    # The class in which a `Field` keeps a pattern and other constraints has no public name.
-    type(Field(pattern="").metadata[0]): _encode_general,
-    **dict.fromkeys(_CONSTRAINTS, _encode_constraint),
+_KNOWN = (sys.stdlib_module_names - {"__main__"}) | {
+    *("annotated_types", FieldInfo.__module__, type(PydanticUndefined).__module__)
 }
-"""Encoders by exact type: a subclass may override anything."""
+"""Modules whose versions are a part of the key; other code could be any."""
+_GENERAL = type(Field(pattern="").metadata[0])
+"""The class in which a `Field` keeps a pattern and other constraints; it has no public name."""
+
+
+class _Fingerprint(pickle.Pickler):
+    """Writes type hints and defaults; refuses what depends on code that the key does not tell."""
+
+    @override
+    def reducer_override(self, value: Any) -> Any:
+        if type(value) is _GENERAL:
+            return dict, (sorted(vars(value).items()),)
+        # By name, a pickle has an alias or a type variable of the author's, and a name in a string.
+        modules = {getattr(each, "__module__", None) or "" for each in (type(value), value)}
+        known = all(name in _KNOWN or name.partition(".")[0] in _KNOWN for name in modules - {""})
+        if not known or type(value) is ForwardRef:
+            raise pickle.PicklingError
+        return NotImplemented
+
+
+def _make_fingerprint(value: Any) -> bytes:
+    """Return bytes that identify a type hint, a default, or a container of these."""
+    file = io.BytesIO()
+    pickler = _Fingerprint(file, pickle.HIGHEST_PROTOCOL)
+    pickler.fast = True  # else whether two equal parts are one object would count
+    pickler.dump(value)
+    return file.getvalue()

@@ -9,6 +9,7 @@ the name of something in the notebook, such as ``df.columns``, which is read as 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
+from operator import attrgetter
 from typing import Any
 
 from mcp_notebook.errors import DefinitionError
@@ -120,11 +121,8 @@ def _find(source: Any, namespace: Mapping[str, Any]) -> Any:
     """Return what a name in the notebook stands for; anything else is returned unchanged."""
     if not isinstance(source, str):
         return source
-    variable, *path = source.split(".")
-    value = namespace[variable]
-    for name in path:
-        value = getattr(value, name)
-    return value
+    variable, _, path = source.partition(".")
+    return attrgetter(path)(namespace[variable]) if path else namespace[variable]
 
 
 def _read(source: Any, arguments: Mapping[str, str]) -> Iterable[Any]:

@@ -39,7 +39,7 @@ from mcp_notebook.kernel.schemas.schema_words import PLAIN_WORDS, describe_schem
 from mcp_notebook.kernel.tools.completion import check_complete
 from mcp_notebook.kernel.tools.context import Context
 from mcp_notebook.kernel.tools.icons import restore_icon
-from mcp_notebook.kernel.tools.metadata import Metadata, make_metadata
+from mcp_notebook.kernel.tools.metadata import make_metadata
 from mcp_notebook.kernel.tools.options import (
     OPTION_TYPES,
     ResourceOptions,
@@ -210,14 +210,13 @@ def make_tool(
     )
     if isinstance(options, ResourceOptions):
         check_parameters(name, options.uri, schema.input_schema)
-    metadata = make_metadata(options, name, schema)
-    info = _make_info(name, options, metadata, schema, output)
+    info = _make_info(name, options, schema, output)
     info = structs.replace(info, view=_find_view(function, options))
     return DeclaredTool(
         info=info,
         function=function,
         schema=schema,
-        options=_freeze_options(options, metadata, schema),
+        options=_freeze_options(options, info, schema),
         variable=variable,
         output=output,
         notes=tuple(_list_notes(info, function, schema, variable or name)),
@@ -259,35 +258,28 @@ def make_own_resource(function: Callable[..., Any], options: ResourceOptions) ->
     """
     name = options.name or ""
     schema = read_function_schema(function, name=name)
-    info = _make_info(name, options, make_metadata(options, name, schema), schema, None)
+    info = _make_info(name, options, schema, None)
     return DeclaredTool(info=info, function=function, schema=schema, options=options, variable=None)
 
 
 def _make_info(
     name: str,
     options: ToolOptions,
-    metadata: Metadata,
     schema: "FunctionSchema | AuthorSchema",
     output: OutputSchema | None,
 ) -> messages.ToolInfo:
-    return messages.ToolInfo(
-        name=name,
+    return structs.replace(
+        make_metadata(options, name, schema),
         kind=options.kind,
         uri=options.uri if isinstance(options, ResourceOptions) else None,
         mime_type=options.mime_type if isinstance(options, ResourceOptions) else None,
         revision=secrets.token_hex(8) if options.confirm else None,
         task=("required" if options.task == "only" else "optional") if options.task else None,
         requires=list(dict.fromkeys(options.requires)),
-        title=metadata.title,
-        description=metadata.description,
         input_schema=_add_words(schema)
         if options.kind == "prompt"
         else cut_cycles(schema.input_schema),
         output_schema=None if output is None else publish_schema(output.schema),
-        annotations=metadata.annotations,
-        icons=metadata.icons,
-        meta=metadata.meta,
-        examples=metadata.examples,
     )
 
 
@@ -348,7 +340,7 @@ def _find_view(function: Callable[..., Any], options: ToolOptions) -> str | None
 
 
 def _freeze_options(
-    options: ToolOptions, metadata: Metadata, schema: "FunctionSchema | AuthorSchema"
+    options: ToolOptions, info: messages.ToolInfo, schema: "FunctionSchema | AuthorSchema"
 ) -> ToolOptions:
     """Return a copy of the options that does not change with the author's files and dicts.
 
@@ -356,7 +348,7 @@ def _freeze_options(
     """
     return replace(
         options,
-        icons=tuple(map(restore_icon, metadata.icons or ())),
+        icons=tuple(map(restore_icon, info.icons or ())),
         input_schema=None if options.input_schema is None else deepcopy(schema.input_schema),
     )
 

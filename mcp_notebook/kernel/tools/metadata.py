@@ -10,7 +10,7 @@ import numbers
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from msgspec import Struct, structs
+from msgspec import structs
 from pydantic_core import from_json, to_jsonable_python
 
 from mcp_notebook import meta_keys
@@ -44,19 +44,8 @@ _DEPTH_OF_META = 20
 accept about 200 levels."""
 
 
-class Metadata(Struct, frozen=True, kw_only=True):
-    """Fields of `messages.ToolInfo` of the same names."""
-
-    title: str | None
-    description: str
-    annotations: dict[str, Any] | None
-    icons: list[dict[str, Any]] | None
-    meta: dict[str, Any] | None
-    examples: list[dict[str, Any]]
-
-
-def make_metadata(options: ToolOptions, name: str, schema: "ArgumentSchema") -> Metadata:
-    """Return the metadata of a tool that clients get besides its schemas.
+def make_metadata(options: ToolOptions, name: str, schema: "ArgumentSchema") -> messages.ToolInfo:
+    """Return what clients get of a tool: its metadata, with the schema as it is.
 
     Args:
         options: The options that its author set.
@@ -86,7 +75,9 @@ def make_metadata(options: ToolOptions, name: str, schema: "ArgumentSchema") -> 
         meta_keys.CONFIRM: options.confirm,
     }
     meta = {key: value for key, value in meta.items() if value or not _is_ours(key)}
-    return Metadata(
+    return messages.ToolInfo(
+        name=name,
+        input_schema=schema.input_schema,
         title=None
         if options.title is None
         else _check_length(_check_text(options.title, "title", name), "title", name),

@@ -8,30 +8,30 @@ defined here.
 from collections.abc import Mapping
 from dataclasses import fields
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from mcp_notebook.kernel.tools.options import OPTION_NAMES, PromptOptions, ToolOptions
 from mcp_notebook.settings.values import read_docstrings
 from mcp_notebook.wire import messages
 
 
-class OptionRow(Struct, frozen=True, kw_only=True):
+class OptionRow(Struct, frozen=True):
     """The documentation of one option."""
 
-    name: str
-    """Keyword of ``@mcp_tool`` and of `Tool`."""
     kind: str
     """Its type in words: "text", "a time"."""
     default: str
     """Its default in words: "the function's name", "no limit"."""
-    line: tuple[str, ...]
-    """Examples for the line of ``%%mcp_tool``, one for each of its flags; none if it can only be
-    written in Python."""
     keyword: str
     """An example for ``@mcp_tool(...)`` that means the same as the first of `line`."""
-    text: str
+    line: tuple[str, ...] = ()
+    """Examples for the line of ``%%mcp_tool``, one for each of its flags; none if it can only be
+    written in Python."""
+    name: str = ""
+    """Keyword of ``@mcp_tool`` and of `Tool`."""
+    text: str = ""
     """Its description: a few sentences with Markdown's backticks."""
-    is_rare: bool
+    is_rare: bool = False
     """Whether few tools need it; rare options are in a second group."""
 
 
@@ -46,7 +46,6 @@ _MIME_TYPE = OptionRow(
         "(the default), `application/json`, `text/markdown` or Parquet, as it says; data as "
         "`application/json`."
     ),
-    is_rare=False,
 )
 
 
@@ -58,17 +57,14 @@ def list_options(kind: messages.Kind = "tool") -> tuple[OptionRow, ...]:
     """
     texts = _read_texts()
     rows = tuple(
-        OptionRow(
+        structs.replace(
+            _FORMS[item.name],
             name=item.name,
-            kind=form.kind,
-            default=form.default,
-            line=form.line,
-            keyword=form.keyword,
             text=texts.get(item.name, ""),
             is_rare=item.name in _RARE,
         )
         for item in fields(ToolOptions if kind == "tool" else PromptOptions)
-        if (form := _FORMS[item.name]) and item.name in OPTION_NAMES[kind]
+        if item.name in OPTION_NAMES[kind]
     )
     return (*rows, _MIME_TYPE) if kind == "resource" else rows
 
@@ -91,13 +87,6 @@ def explain_safety(*, on_line: bool) -> str:
     )
 
 
-class _Form(Struct, frozen=True):
-    kind: str
-    default: str
-    keyword: str
-    line: tuple[str, ...] = ()
-
-
 _RARE = frozenset(
     (
         *("icons", "idempotent", "open_world", "priority", "related", "tags", "meta"),
@@ -107,77 +96,79 @@ _RARE = frozenset(
 )
 _FLAG = "True or False"
 _UNSAID = "not specified"
-_FORMS: Mapping[str, _Form] = {
-    "name": _Form("text", "the function's name", 'name="sales"', ("--name sales",)),
-    "title": _Form("text", "none", 'title="Sales"', ("--title Sales",)),
-    "description": _Form(
+_FORMS: Mapping[str, OptionRow] = {
+    "name": OptionRow("text", "the function's name", 'name="sales"', ("--name sales",)),
+    "title": OptionRow("text", "none", 'title="Sales"', ("--title Sales",)),
+    "description": OptionRow(
         "text", "the docstring", 'description="Sales by year."', ("--description 'Sales by year.'",)
     ),
-    "icons": _Form("list of icons", "none", 'icons=["sun.png"]', ("--icon sun.png",)),
-    "read_only": _Form(_FLAG, _UNSAID, "read_only=True", ("--read-only",)),
-    "destructive": _Form(
+    "icons": OptionRow("list of icons", "none", 'icons=["sun.png"]', ("--icon sun.png",)),
+    "read_only": OptionRow(_FLAG, _UNSAID, "read_only=True", ("--read-only",)),
+    "destructive": OptionRow(
         _FLAG, _UNSAID, "destructive=True", ("--destructive", "--non-destructive")
     ),
-    "idempotent": _Form(_FLAG, _UNSAID, "idempotent=True", ("--idempotent",)),
-    "open_world": _Form(_FLAG, _UNSAID, "open_world=False", ("--closed-world",)),
-    "confirm": _Form(_FLAG, "False", "confirm=True", ("--confirm",)),
-    "complete": _Form(
+    "idempotent": OptionRow(_FLAG, _UNSAID, "idempotent=True", ("--idempotent",)),
+    "open_world": OptionRow(_FLAG, _UNSAID, "open_world=False", ("--closed-world",)),
+    "confirm": OptionRow(_FLAG, "False", "confirm=True", ("--confirm",)),
+    "complete": OptionRow(
         "dict of lists, functions or names",
         "from `Literal`, `Enum` and bool",
         'complete={"column": "df.columns"}',
         ("--complete column=df.columns",),
     ),
-    "requires": _Form(
+    "requires": OptionRow(
         "list of capabilities",
         "none",
         'requires=["elicitation"]',
         ("--requires elicitation",),
     ),
-    "examples": _Form(
+    "examples": OptionRow(
         "list of dicts, or a dict",
         "none",
         'examples=[{"year": 2015}]',
         ("--example year=2015",),
     ),
-    "priority": _Form("number", "0", "priority=1", ("--priority 1",)),
-    "related": _Form(
+    "priority": OptionRow("number", "0", "priority=1", ("--priority 1",)),
+    "related": OptionRow(
         "list of names", "none", 'related=["costs", "staff"]', ("--related costs,staff",)
     ),
-    "tags": _Form("list of words", "none", 'tags=["rain", "snow"]', ("--tag rain,snow",)),
-    "meta": _Form("dict", "none", 'meta={"com.example/owner": "me"}'),
-    "cache": _Form('a time, or `"ephemeral"`', "not said", 'cache="60s"', ("--cache 60s",)),
-    "input_schema": _Form(
+    "tags": OptionRow("list of words", "none", 'tags=["rain", "snow"]', ("--tag rain,snow",)),
+    "meta": OptionRow("dict", "none", 'meta={"com.example/owner": "me"}'),
+    "cache": OptionRow('a time, or `"ephemeral"`', "not said", 'cache="60s"', ("--cache 60s",)),
+    "input_schema": OptionRow(
         "JSON Schema (dict)", "made from the signature", 'input_schema={"type": "object"}'
     ),
-    "output_schema": _Form(
+    "output_schema": OptionRow(
         "True, False, or JSON Schema (dict)",
         "False",
         "output_schema=True",
         ("--output-schema",),
     ),
-    "flatten": _Form(_FLAG, "False", "flatten=True", ("--flatten",)),
-    "ui": _Form(
+    "flatten": OptionRow(_FLAG, "False", "flatten=True", ("--flatten",)),
+    "ui": OptionRow(
         "True, False, an HTML file, or a view's name",
         "True for tables and plots",
         'ui="view.html"',
         ("--ui view.html", "--ui", "--no-ui"),
     ),
-    "allow": _Form(
+    "allow": OptionRow(
         "list of hosts", "none", 'allow=["tiles.example.org"]', ("--allow tiles.example.org",)
     ),
-    "run": _Form(
+    "run": OptionRow(
         '`"main"`, `"thread"` or `"fork"`',
         '`"main"`',
         'run="thread"',
         ("--run thread",),
     ),
-    "executor": _Form("executor", "none: see `run`", "executor=pool"),
-    "timeout": _Form("a time", "the setting `call_timeout`", 'timeout="60s"', ("--timeout 60s",)),
-    "task": _Form('True, False or `"only"`', "False", "task=True", ("--task", "--task-only")),
-    "max_concurrency": _Form(
+    "executor": OptionRow("executor", "none: see `run`", "executor=pool"),
+    "timeout": OptionRow(
+        "a time", "the setting `call_timeout`", 'timeout="60s"', ("--timeout 60s",)
+    ),
+    "task": OptionRow('True, False or `"only"`', "False", "task=True", ("--task", "--task-only")),
+    "max_concurrency": OptionRow(
         "whole number", "no limit", "max_concurrency=2", ("--max-concurrency 2",)
     ),
-    "errors": _Form(
+    "errors": OptionRow(
         '`"full"`, `"short"` or `"masked"`',
         "the setting `errors`",
         'errors="short"',

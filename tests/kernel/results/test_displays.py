@@ -12,7 +12,6 @@ from pathlib import Path
 import PIL.Image
 import pytest
 from IPython import display
-from msgspec import structs
 
 from mcp_notebook.content import Audio, Image, ResourceLink
 from mcp_notebook.kernel.results import displays as bundles
@@ -21,7 +20,6 @@ from mcp_notebook.kernel.results.displays import render_mime_bundle
 from mcp_notebook.kernel.results.outputs import Displayed
 from mcp_notebook.kernel.results.plots import draw as drawing
 from mcp_notebook.kernel.results.plots import svg
-from mcp_notebook.kernel.results.plots.renderer import ProcessRenderer
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -31,7 +29,7 @@ SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="90" height="50"><text y="2
 
 @pytest.fixture
 def budget(store):
-    return structs.replace(Budget(keep=store.keep), renderer=ProcessRenderer())
+    return Budget(keep=store.keep)
 
 
 @pytest.fixture

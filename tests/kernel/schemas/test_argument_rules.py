@@ -12,7 +12,6 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from pydantic_core import SchemaValidator
 
 from mcp_notebook.kernel.schemas.argument_rules import tighten
-from mcp_notebook.kernel.schemas.parameters.pydantic_validator import Parameter, build_schema
 from mcp_notebook.kernel.schemas.pydantic_core_schemas import build_alone
 
 
@@ -112,43 +111,6 @@ def test_a_text_that_says_nothing_is_none_where_no_text_is_allowed(hint, nothing
 @pytest.mark.parametrize("text", ["", "null"])
 def test_where_text_is_allowed_it_stays_text(hint, text):
     assert str(accept(hint | None, text)) == str(type(accept(hint, text))(text))
-
-
-_SENT = [
-    *(0, 1, -5, 2**70, True, False, None, 1.0, 1.5, -0.0, 1e308, float("inf"), float("nan")),
-    *("", "5", "1.5", "true", "a", "EU", "\ud800", "inf", [], [1], {}, {"a": 1}, b"a", Shade.RED),
-]
-
-
-@pytest.mark.parametrize(
-    ("hint", "exact"),
-    [
-        (int, [0, 1, -5, 2**70]),
-        (Annotated[int, Field(ge=1, multiple_of=5)], []),
-        (float, [0, 1, 1.0, 1.5]),
-        (bool, [True, False]),
-        (str, ["", "5", "EU"]),
-        (Annotated[str, Field(min_length=2)], ["EU"]),
-        (int | None, [1, None]),
-        (Literal["EU", "a"], ["EU", "a"]),
-        (Annotated[int, Field(strict=False)], [1]),
-        (Annotated[float, Field(allow_inf_nan=True)], [1.5]),
-    ],
-)
-def test_what_is_taken_as_exactly_its_type_is_taken_by_the_rules_as_the_same_value(hint, exact):
-    schema = build_schema([Parameter("x", hint)])
-    taken_exactly = [sent for sent in _SENT if schema.exact.isinstance_python({"x": sent})]
-    assert {repr(sent) for sent in exact} <= {repr(sent) for sent in taken_exactly}
-    assert not any(sent == float("inf") or sent != sent for sent in taken_exactly)  # noqa: PLR0124
-    for sent in taken_exactly:
-        value = schema.exact.validate_python({"x": sent})["x"]
-        by_rules = schema.validator.validate_python({"x": sent})["x"]
-        assert (type(value), repr(value)) == (type(by_rules), repr(by_rules))
-
-
-@pytest.mark.parametrize("hint", [list[int], dt.date, Literal[1], Shade, Upload, int | str, bytes])
-def test_types_whose_values_need_a_rule_are_not_taken_exactly(hint):
-    assert build_schema([Parameter("x", hint)]).exact is None
 
 
 class Norm(enum.Enum):

@@ -9,14 +9,23 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Any, Literal, NewType, Optional, Tuple  # noqa: UP035 - both spellings
+from typing import (  # noqa: UP035 - both spellings
+    Annotated,
+    Any,
+    ForwardRef,
+    Literal,
+    NewType,
+    Optional,
+    Tuple,
+    TypeVar,
+)
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from live import TIMEOUT
 from pydantic import BaseModel, BeforeValidator, Field
-from typing_extensions import TypedDict
+from typing_extensions import TypeAliasType, TypedDict
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.schemas.parameters.signature_to_schema import read_function_schema
@@ -105,6 +114,7 @@ DEFAULTS = st.one_of(
     *(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5)),
     *(st.decimals(), st.dates(), st.datetimes(), st.lists(st.integers(0, 1), max_size=2)),
     st.sampled_from([(), (1,), {}, {"a": 1}, {"a": True}, set(), frozenset(), "a\ud800"]),
+    st.sampled_from([{1, 2}, {"a", "b"}, Path("a"), datetime(2024, 5, 31, tzinfo=UTC)]),
 )
 DOCS = st.sampled_from([None, "", "Do.", "Do it.", "Do.\n\nArgs:\n    a: It.\n    b: No."])
 
@@ -142,7 +152,7 @@ def test_what_is_refused_is_not_kept(cache, tmp_path):
 # -- what is not cached ----------------------------------------------------------------------------
 
 
-@dataclass
+@dataclass(frozen=True)
 class Point:
     x: int
 
@@ -174,7 +184,8 @@ class Raises:
     "value",
     [
         *(Point, Typed, Text, Equal(), Raises(), NewType("N", int)),
-        *(Point(1), Text("a"), {1, 2}, {"a": Point(1)}, lambda: 1, datetime.now(UTC), Path()),
+        *(Point(1), Text("a"), {"a": Point(1)}, {Point(1)}, lambda: 1),
+        *(TypeVar("T", bound=Point), TypeAliasType("Alias", int), list[ForwardRef("Point")]),
         *(color(), color().RED, model("a: int"), list[model("a: int")]),
         Annotated[int, BeforeValidator(int)],
         Annotated[int, Field(json_schema_extra=lambda _: None)],
@@ -245,11 +256,7 @@ def test_old_files_go_and_so_do_the_oldest_of_too_many(tmp_path):
 FILL = """
 import sys
 from pathlib import Path
-from mcp_notebook.kernel.schemas.schema_cache import (
-    NotCacheable,
-    SchemaCache,
-    make_fingerprint,
-)
+from mcp_notebook.kernel.schemas.schema_cache import SchemaCache
 cache = SchemaCache(Path(sys.argv[1]))
 for number in range(100):
     cache.put(f"{number % 20}", {"a": "x" * 10_000})

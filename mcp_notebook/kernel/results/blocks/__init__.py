@@ -8,7 +8,7 @@ pieces of a result into the blocks that are sent: images by `image_block`, texts
 Face, used by `results`, `results.tables` and `results.plots`:
 
 - `piece`: `Piece`, `make_text_piece`, `join_texts`.
-- `budget`: `Budget`, and `NotDrawn`, `PlotRenderer` for what draws plots.
+- `budget`: `Budget`.
 - `originals`: `Original`, `FileFormat`, `OriginalSink`.
 - `author_blocks`: checks the blocks of authors; `render_image`...
 - `images`, `audio`, `embedded`: render one block each. `encoded_text`: pictures in texts.

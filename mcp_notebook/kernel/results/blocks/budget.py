@@ -4,37 +4,12 @@ Pure data. A `Budget` is passed through the whole conversion of a value, on the 
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from mcp_notebook.kernel.results.blocks.originals import OriginalSink, discard_original
 from mcp_notebook.settings.limits import DEFAULT_LIMITS
-
-
-class NotDrawn(Exception):
-    """A plot could not be drawn; the message says why and what to do."""
-
-
-class PlotRenderer(Protocol):
-    """Draws plots; implemented by `results.plots.renderer`."""
-
-    seconds: float
-    """Time limit of one attempt."""
-
-    def draw(self, library: str, source: str, **options: Any) -> bytes:
-        """Return the encoded picture, or raise `NotDrawn`."""
-
-
-class NoRenderer:
-    """Draws nothing; for budgets of values without plots."""
-
-    seconds = 0.0
-
-    def draw(self, library: str, source: str, **options: Any) -> bytes:  # noqa: ARG002
-        """Raise `NotDrawn`."""
-        raise NotDrawn("nothing here draws plots")
 
 
 def ignore_table(_frame: Any) -> None:
@@ -60,5 +35,3 @@ class Budget(Struct, frozen=True, kw_only=True):
     keep: OriginalSink = discard_original
     note_table: Callable[[Any], None] = ignore_table
     """Takes the frame of each table that is shown whole."""
-    renderer: PlotRenderer = msgspec.field(default_factory=NoRenderer)
-    """Draws plots."""

@@ -9,10 +9,10 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from msgspec import Struct
-
+from mcp_notebook.content import Image
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.image_block import Unshowable
+from mcp_notebook.kernel.results.blocks.piece import Piece
 
 MAX_TRIES = 8
 """Attempts to scale a picture down until its bytes fit. Each leaves at most a third of the excess,
@@ -32,22 +32,13 @@ _COARSE = 2
 converted to colours at full size they would take four to 32 times the memory."""
 
 
-class EncodedImage(Struct, frozen=True):
-    """An encoded image that fits the budget."""
-
-    data: bytes
-    mime_type: str
-    notes: tuple[str, ...] = ()
-    """Sentences about its changes."""
-
-
 def encode_image(
     image: Any,
     budget: Budget,
     mime_type: str = "image/png",
     *,
     original_size: tuple[int, int] | None = None,
-) -> EncodedImage:
+) -> Piece:
     """Encode an image within the budget, scaled down if necessary.
 
     It becomes a PNG if that fits, since it keeps lines and letters sharp; otherwise a JPEG, or a
@@ -74,11 +65,8 @@ def encode_image(
             convert_for_png(_resize(image_8bit, size)), mime_type
         ):
             if len(data) <= budget.picture_bytes:
-                return EncodedImage(
-                    data,
-                    encoded_type,
-                    (*notes, *_describe_scaling(original_size or image.size, size)),
-                )
+                notes = (*notes, *_describe_scaling(original_size or image.size, size))
+                return Piece(Image(data, encoded_type), notes=notes)
             fewest = min(fewest or len(data), len(data))
         factor *= max(0.1, 0.9 * math.sqrt(budget.picture_bytes / fewest))
     raise Unshowable(

@@ -10,6 +10,8 @@ import importlib
 import io
 from typing import Any
 
+from msgspec import structs
+
 from mcp_notebook.content import Image
 from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.image_block import (
@@ -61,7 +63,7 @@ def is_image(data: bytes) -> bool:
     return detect_image_type(data) is not None or data.startswith((b"II*\0", b"MM\0*"))
 
 
-def fit_image(data: bytes, budget: Budget) -> Piece:
+def fit_image(data: bytes, budget: Budget, preferred: str | None = None) -> Piece:
     """Fit an encoded image into the budget: as it is, or scaled down.
 
     Raises:
@@ -75,7 +77,7 @@ def fit_image(data: bytes, budget: Budget) -> Piece:
         return _pass_unmeasured(data, mime_type, budget)
     try:
         with _open(data, mime_type) as image:
-            return _fit_file(image, data, mime_type, budget)
+            return _fit_file(image, data, mime_type, budget, preferred)
     except Unshowable:
         raise
     except PIL.UnidentifiedImageError:
@@ -113,31 +115,17 @@ def shrink_image(piece: Piece, budget: Budget) -> Piece:
     Raises:
         Unshowable: It does not fit, or Pillow is not installed.
     """
-    before: Any = piece.block
-    data = before.data
-    original = piece.original or describe_encoded_original(data, before.mime_type)
+    block: Any = piece.block
     try:
-        import PIL.Image  # noqa: F401, PLC0415 - only for pictures, and only if it is there
-    except ImportError:
-        return _pass_unmeasured(data, before.mime_type, budget)
-    try:
-        with _open(data, detect_image_type(data)) as image:
-            size = image.size
-            # A PNG would take more bytes for these pixels.
-            encoded = encode_image(image, budget, "image/jpeg")
-            earlier = tuple(note for note in piece.notes if note != _COMPRESSED)
-            notes = (*earlier, *_describe_frame(image), *encoded.notes)
+        # A PNG would take more bytes for these pixels.
+        made = fit_image(block.data, budget, "image/jpeg")
     except Unshowable as error:
-        raise Unshowable(str(error), original) from None
-    except Exception as error:  # PIL raises anything on broken files
-        raise Unshowable(
-            f"The picture cannot be read: {describe_error(error)}.", original
-        ) from error
-    if not encoded.notes:
-        notes += (_COMPRESSED,)
-    if original is not piece.original:
-        original = describe_encoded_original(data, before.mime_type, size)
-    return Piece(Image(encoded.data, encoded.mime_type), original, notes)
+        original = error.original or describe_encoded_original(block.data, block.mime_type)
+        raise Unshowable(str(error), piece.original or original) from None
+    earlier = (note for note in piece.notes if note != _COMPRESSED)
+    return structs.replace(
+        made, original=piece.original or made.original, notes=(*earlier, *made.notes)
+    )
 
 
 def _pass_unmeasured(data: bytes, mime_type: str | None, budget: Budget) -> Piece:
@@ -165,7 +153,9 @@ def _open(data: bytes, mime_type: str | None) -> Any:
         raise ValueError(str(error)) from None
 
 
-def _fit_file(image: Any, data: bytes, mime_type: str | None, budget: Budget) -> Piece:
+def _fit_file(
+    image: Any, data: bytes, mime_type: str | None, budget: Budget, preferred: str | None
+) -> Piece:
     from PIL import ImageOps  # noqa: PLC0415 - who has an image has PIL
 
     size = image.size
@@ -184,25 +174,26 @@ def _fit_file(image: Any, data: bytes, mime_type: str | None, budget: Budget) ->
         size = size[::-1]
     frame = _describe_frame(image)
     image.draft("RGB", (2 * budget.picture_side,) * 2)  # decodes a large JPEG at a smaller size
-    preferred = "image/jpeg" if mime_type == "image/jpeg" else "image/png"
+    preferred = preferred or ("image/jpeg" if mime_type == "image/jpeg" else "image/png")
     encoded = encode_image(ImageOps.exif_transpose(image), budget, preferred, original_size=size)
     notes = (*frame, *encoded.notes)
     if mime_type is not None and not encoded.notes:
         notes += (_COMPRESSED,)
     original = describe_encoded_original(data, original_type, size) if notes else None
-    return Piece(Image(encoded.data, encoded.mime_type), original, notes)
+    return structs.replace(encoded, original=original, notes=notes)
 
 
 def _encode_still(image: Any, budget: Budget, mime_type: str) -> Piece:
     encoded = encode_image(image, budget, mime_type)
+    block: Any = encoded.block
     notes = encoded.notes
-    if not notes and mime_type == "image/png" and encoded.mime_type != mime_type:
+    if not notes and mime_type == "image/png" and block.mime_type != mime_type:
         notes = (_COMPRESSED,)
     original = _describe_pixels(image) if notes else None
     if notes and original is None:
         notes += (NOT_KEPT,)
     notes = (*_describe_frame(image), *notes)
-    return Piece(Image(encoded.data, encoded.mime_type), original, notes)
+    return structs.replace(encoded, original=original, notes=notes)
 
 
 def _describe_pixels(image: Any) -> Original | None:

@@ -8,8 +8,6 @@ Runs in the user's kernel, on the thread of the call, as the last step of a conv
 from collections.abc import Sequence
 from dataclasses import replace
 
-from msgspec import Struct
-
 from mcp_notebook.content import ContentBlock, ResourceLink, Text
 from mcp_notebook.kernel.results.blocks.originals import (
     FileFormat,
@@ -30,20 +28,6 @@ LINK = 200
 """Approximate characters of a link."""
 
 
-class _TextSize(Struct, frozen=True):
-    """The properties that decide how much of a text is sent."""
-
-    index: int
-    """Position of its piece."""
-    length: int
-    is_partial: bool
-    has_links: bool
-
-    def needs_link(self, share: int) -> bool:
-        """Return whether less than the whole is sent and nothing else links to the whole."""
-        return not self.has_links and (self.is_partial or self.length > share)
-
-
 def truncate_texts(pieces: Sequence[Piece], chars: int, keep: OriginalSink) -> list[ContentBlock]:
     """Cut the longest texts of a result, so that all texts together fit.
 
@@ -55,25 +39,20 @@ def truncate_texts(pieces: Sequence[Piece], chars: int, keep: OriginalSink) -> l
         chars: Maximum characters of texts and links; one link is added even if it does not fit.
         keep: Keeps the originals.
     """
-    texts = [
-        _TextSize(index, len(piece.block.text), piece.is_partial, piece.has_links)
-        for index, piece in enumerate(pieces)
-        if isinstance(piece.block, Text)
-    ]
+    texts = [piece for piece in pieces if isinstance(piece.block, Text)]
     links = [piece.block for piece in pieces if isinstance(piece.block, ResourceLink)]
     room = max(chars - sum(map(_count_link_chars, links)), chars // 2)
     share, count = _allot(texts, room, can_link=keep is not discard_original)
     linked, others = _choose_linked(texts, share, count)
     blocks: list[ContentBlock] = []
-    for index, piece in enumerate(pieces):
+    for piece in pieces:
         if isinstance(piece.block, Text):
-            sink = keep if index in linked else discard_original
+            sink = keep if id(piece) in linked else discard_original
             blocks += _fit_text(piece, piece.block, share, sink)
         else:
             blocks.append(piece.block)
     if others and keep is not discard_original:
-        shortened = [pieces[index] for index in others]
-        blocks += link_together(shortened, "other shortened texts", keep)
+        blocks += link_together(others, "other shortened texts", keep)
     return blocks
 
 
@@ -100,29 +79,32 @@ def link_together(pieces: Sequence[Piece], what: str, keep: OriginalSink) -> lis
     return [*links]
 
 
-def _allot(texts: Sequence[_TextSize], room: int, *, can_link: bool) -> tuple[int, int]:
+def _needs_link(piece: Piece, share: int) -> bool:
+    """Return whether less than the whole of a text is sent and nothing else links to the whole."""
+    return not piece.has_links and (piece.is_partial or len(piece.text) > share)
+
+
+def _allot(texts: Sequence[Piece], room: int, *, can_link: bool) -> tuple[int, int]:
     """Return the characters that each text may have, and how many texts get a link."""
-    lengths = [text.length for text in texts]
+    lengths = [len(piece.text) for piece in texts]
     share, count = compute_share(lengths, room), 0
     if can_link:
         most = min(MAX_LINKS, max(room // (2 * LINK), 1))
         for _ in range(2):  # links take room, which may make more texts too long
-            count = min(sum(text.needs_link(share) for text in texts), most)
+            count = min(sum(_needs_link(piece, share) for piece in texts), most)
             share = compute_share(lengths, max(room - count * LINK, room // 2))
     return share, count
 
 
-def _choose_linked(
-    texts: Sequence[_TextSize], share: int, count: int
-) -> tuple[set[int], list[int]]:
-    """Return which texts get their own link, and which share one of `count` links.
+def _choose_linked(texts: Sequence[Piece], share: int, count: int) -> tuple[set[int], list[Piece]]:
+    """Return the ids of the texts that get their own link, and those that share one of `count`.
 
     Partial texts come first, then the longest.
     """
-    candidates = [text for text in texts if text.needs_link(share)]
-    ordered = sorted(candidates, key=lambda text: (not text.is_partial, -text.length))
-    own = count if len(ordered) <= count else count - 1
-    return {text.index for text in ordered[:own]}, sorted(text.index for text in ordered[own:])
+    candidates = [piece for piece in texts if _needs_link(piece, share)]
+    ordered = sorted(candidates, key=lambda piece: (not piece.is_partial, -len(piece.text)))
+    own = {id(piece) for piece in ordered[: count if len(ordered) <= count else count - 1]}
+    return own, [piece for piece in candidates if id(piece) not in own]
 
 
 def _fit_text(piece: Piece, block: Text, share: int, keep: OriginalSink) -> list[ContentBlock]:

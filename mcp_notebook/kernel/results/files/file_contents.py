@@ -9,8 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
-from msgspec import Struct
-
 from mcp_notebook.content import Audio, Image, Resource, Text
 from mcp_notebook.kernel.results.blocks import audio, author_blocks
 from mcp_notebook.kernel.results.blocks.budget import Budget
@@ -19,6 +17,7 @@ from mcp_notebook.kernel.results.blocks.originals import Original
 from mcp_notebook.kernel.results.blocks.piece import Piece
 from mcp_notebook.kernel.results.blocks.truncation import LINK
 from mcp_notebook.kernel.results.displays import render_mime_bundle
+from mcp_notebook.kernel.results.files.shared_folders import OpenPath
 from mcp_notebook.kernel.safe.magic_numbers import detect_audio_type, detect_image_type
 from mcp_notebook.kernel.safe.text import (
     clean_text,
@@ -47,61 +46,46 @@ _TYPES = {  # MIME types that some systems lack or define differently
     ".csv": "text/csv",
     ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
     ".ipynb": "application/x-ipynb+json",
-    ".md": "text/markdown",
+    **dict.fromkeys((".md", ".markdown"), "text/markdown"),
     ".parquet": "application/vnd.apache.parquet",
     ".pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
     ".py": "text/x-python",
     ".toml": "application/toml",
     ".ts": "text/plain",
     ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-    ".yaml": "application/yaml",
-    ".yml": "application/yaml",
+    **dict.fromkeys((".yaml", ".yml"), "application/yaml"),
 }
 _BYTES_PER_CHAR = 4
 """Most bytes of a character in these encodings."""
 _CONTROL_BYTES = frozenset(range(0x20)) - frozenset(b"\t\n\r\f\x1b") | {0x7F}
 
 
-class FileInfo(Struct, frozen=True):
-    """A file that may be shown."""
-
-    name: str
-    """Its path as the author wrote it, cleaned."""
-    path: Path
-    """Its absolute path without symlinks."""
-    size: int
-    """Bytes."""
-    identity: tuple[int, ...]
-    """Changes with the file."""
-
-    @property
-    def mime_type(self) -> str | None:
-        """The MIME type by its name."""
-        guess, compression = mimetypes.guess_type(self.path.name, strict=False)
-        return _TYPES.get(self.path.suffix.lower()) or (
-            f"application/{compression}" if compression else guess
-        )
-
-
 DescribeOriginal: TypeAlias = Callable[[str | None], Original]
 """Describes the whole file; with an encoding, as text."""
 
 
+def find_mime_type(path: Path) -> str | None:
+    """Return the MIME type of a file by its name."""
+    guess, compression = mimetypes.guess_type(path.name, strict=False)
+    compressed = f"application/{compression}" if compression else guess
+    return _TYPES.get(path.suffix.lower()) or compressed
+
+
 def render_file(
-    file: BinaryIO, info: FileInfo, budget: Budget, describe_original: DescribeOriginal
+    file: BinaryIO, info: OpenPath, budget: Budget, describe_original: DescribeOriginal
 ) -> list[Piece]:
     """Render the content of a file.
 
     Args:
         file: The open file, at its beginning.
-        info: The description of the file.
+        info: What is known of the file.
         budget: The limits of the result.
         describe_original: Describes the whole file, for one that is shown in part.
     """
     beginning = file.read(_SAMPLE_BYTES)
     if not beginning:
         return [Piece(Text(f"[The file {info.name} is empty.]"))]
-    by_name = info.mime_type or ""
+    by_name = find_mime_type(info.path) or ""
     file.seek(max(info.size - _SAMPLE_BYTES, 0))
     encoding = detect_encoding(beginning, file.read(_SAMPLE_BYTES))
     is_image = detect_image_type(beginning) or (by_name.startswith("image/") and encoding is None)
@@ -120,13 +104,13 @@ def render_file(
 
 def _render_text(
     file: BinaryIO,
-    info: FileInfo,
+    info: OpenPath,
     encoding: str,
     budget: Budget,
     describe_original: DescribeOriginal,
 ) -> list[Piece]:
     is_whole = False
-    if info.size > MAX_CONVERTED and info.mime_type in _DISPLAYED:
+    if info.size > MAX_CONVERTED and find_mime_type(info.path) in _DISPLAYED:
         return _link_file(
             info, describe_original(encoding), budget
         )  # the source says little to a model
@@ -149,10 +133,10 @@ def _render_text(
 
 
 def _convert_text(
-    file: BinaryIO, info: FileInfo, encoding: str, budget: Budget
+    file: BinaryIO, info: OpenPath, encoding: str, budget: Budget
 ) -> list[Piece] | None:
     """Render text in a format with a better view than its source; None for others."""
-    kind = _DISPLAYED.get(info.mime_type or "")
+    kind = _DISPLAYED.get(find_mime_type(info.path) or "")
     if info.size > MAX_CONVERTED or not kind:
         return None
     source = _read_all(file, info.size).decode(encoding, "replace")
@@ -160,7 +144,7 @@ def _convert_text(
 
 
 def _render_binary(
-    file: BinaryIO, info: FileInfo, budget: Budget, original: Original
+    file: BinaryIO, info: OpenPath, budget: Budget, original: Original
 ) -> list[Piece]:
     mime_type = original.formats[0].mime_type
     if info.size <= budget.picture_bytes:
@@ -168,7 +152,7 @@ def _render_binary(
     return _link_file(info, original, budget)
 
 
-def _link_file(info: FileInfo, original: Original, budget: Budget) -> list[Piece]:
+def _link_file(info: OpenPath, original: Original, budget: Budget) -> list[Piece]:
     if info.size > MAX_READ:
         limit = format_size(MAX_READ)
         return [Piece(Text(f"[{original.title} is too large to be sent: the limit is {limit}.]"))]

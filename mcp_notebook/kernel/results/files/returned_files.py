@@ -15,7 +15,7 @@ from mcp_notebook.kernel.results.blocks.budget import Budget
 from mcp_notebook.kernel.results.blocks.embedded import BINARY
 from mcp_notebook.kernel.results.blocks.originals import FileFormat, Original
 from mcp_notebook.kernel.results.blocks.piece import Piece
-from mcp_notebook.kernel.results.files.file_contents import FileInfo, render_file
+from mcp_notebook.kernel.results.files.file_contents import find_mime_type, render_file
 from mcp_notebook.kernel.results.files.shared_folders import (
     NoSuchFile,
     OpenPath,
@@ -40,65 +40,45 @@ def is_path(value: Any) -> bool:
     return isinstance(value, os.PathLike)
 
 
-class Files:
-    """Renders the files in shared folders; it never changes.
+def render_path(path: Any, folders: SharedFolders, budget: Budget) -> list[Piece]:
+    """Render the content of a file, or a sentence on why it is not shown.
 
     Args:
+        path: A value for which `is_path` is true.
         folders: The folders and what may be opened in them.
+        budget: The limits of the result.
     """
 
-    def __init__(self, folders: SharedFolders) -> None:
-        self._folders = folders
+    def render(opened: OpenPath) -> list[Piece]:
+        if opened.is_folder:
+            return [Piece(Text(_FOLDER.format(opened.name)))]
+        with opened.open() as file:
+            return render_file(file, opened, budget, partial(_describe_original, folders, opened))
 
-    def render(self, path: Any, budget: Budget) -> list[Piece]:
-        """Render the content of a file, or a sentence on why it is not shown.
-
-        Args:
-            path: A value for which `is_path` is true.
-            budget: The limits of the result.
-        """
-
-        def render(opened: OpenPath) -> list[Piece]:
-            if opened.is_folder:
-                return [Piece(Text(_FOLDER.format(opened.name)))]
-            return self._render_file(opened, budget)
-
-        try:
-            return self._folders.read(path, render)
-        except Unreadable as error:
-            is_refusal = not isinstance(error, NoSuchFile)
-            return [Piece(Text(f"[{error}]"), is_refusal=is_refusal)]
-
-    def _render_file(self, opened: OpenPath, budget: Budget) -> list[Piece]:
-        info = _describe(opened)
-        assert opened.descriptor is not None
-        with os.fdopen(opened.descriptor, "rb", closefd=False) as file:
-            return render_file(file, info, budget, partial(self._describe_original, info))
-
-    def _describe_original(self, info: FileInfo, encoding: str | None) -> Original:
-        """Describe a whole file, to be read on demand; with an encoding, as text."""
-
-        def read(opened: OpenPath) -> str | bytes:
-            if opened.is_folder:
-                raise Unreadable(f"{info.name} is not shared: it is a folder now.")
-            if _describe(opened).identity != info.identity:
-                raise Unreadable(
-                    f"The file {info.name} has changed since it was linked: call the tool again."
-                )
-            assert opened.descriptor is not None
-            with os.fdopen(opened.descriptor, "rb", closefd=False) as file:
-                data = file.read(info.size)
-            return data.decode(encoding, "replace") if encoding else data
-
-        mime_type = info.mime_type or ("text/plain" if encoding else BINARY)
-        stem = clean_text(info.path.stem) or "file"
-        title = f"The file {info.name} ({mime_type}, {format_size(info.size)})"
-        content = partial(self._folders.read, info.path, read, info.name)
-        file_format = FileFormat(clean_text(info.path.suffix), mime_type, content, info.size)
-        return Original(stem, title, (file_format,), cost=0)
+    try:
+        return folders.read(path, render)
+    except Unreadable as error:
+        is_refusal = not isinstance(error, NoSuchFile)
+        return [Piece(Text(f"[{error}]"), is_refusal=is_refusal)]
 
 
-def _describe(opened: OpenPath) -> FileInfo:
-    status = opened.status
-    identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-    return FileInfo(opened.name, opened.path, status.st_size, identity)
+def _describe_original(folders: SharedFolders, linked: OpenPath, encoding: str | None) -> Original:
+    """Describe a whole file, to be read on demand; with an encoding, as text."""
+
+    def read(opened: OpenPath) -> str | bytes:
+        if opened.is_folder:
+            raise Unreadable(f"{linked.name} is not shared: it is a folder now.")
+        if opened.identity != linked.identity:
+            raise Unreadable(
+                f"The file {linked.name} has changed since it was linked: call the tool again."
+            )
+        with opened.open() as file:
+            data = file.read(linked.size)
+        return data.decode(encoding, "replace") if encoding else data
+
+    path = linked.path
+    mime_type = find_mime_type(path) or ("text/plain" if encoding else BINARY)
+    title = f"The file {linked.name} ({mime_type}, {format_size(linked.size)})"
+    content = partial(folders.read, path, read, linked.name)
+    file_format = FileFormat(clean_text(path.suffix), mime_type, content, linked.size)
+    return Original(clean_text(path.stem) or "file", title, (file_format,), cost=0)

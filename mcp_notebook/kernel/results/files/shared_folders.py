@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, NoReturn, Self, TypeAlias, TypeVar
+from typing import Any, BinaryIO, NoReturn, Self, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -117,6 +117,22 @@ class OpenPath(Struct, frozen=True):
     def is_folder(self) -> bool:
         """Whether it is a folder."""
         return stat.S_ISDIR(self.status.st_mode)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self.status.st_size
+
+    @property
+    def identity(self) -> tuple[int, ...]:
+        """Changes with the file."""
+        status = self.status
+        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+    def open(self) -> BinaryIO:
+        """Return the file, which is not closed by closing this."""
+        assert self.descriptor is not None
+        return os.fdopen(self.descriptor, "rb", closefd=False)
 
 
 class _Place(Struct, frozen=True):
@@ -229,9 +245,9 @@ class SharedFolders:
         """
 
         def read(opened: OpenPath) -> bytes:
-            if opened.is_folder or opened.descriptor is None:
+            if opened.is_folder:
                 raise Unreadable(f"{name} is a folder, not a file.")
-            with os.fdopen(opened.descriptor, "rb", closefd=False) as file:
+            with opened.open() as file:
                 return file.read(limit)
 
         return self.read(path, read, name)

@@ -12,8 +12,7 @@ Face, used by `results` only:
 - `figure_text`: a line about a figure, from its artists.
 - `svg`: SVG as PNG, or as its texts.
 - `spec.compact_json`: any JSON in a limited number of characters.
-- `renderer.ProcessRenderer`: draws plots, for the `Budget` of a `Converter`; `NotDrawn` is in
-  `results.blocks.budget`.
+- `renderer.NotDrawn`: why there is no picture.
 
 Threads: everything runs on the thread of the call, which waits for the drawing process.
 

@@ -25,10 +25,13 @@ _MAX_IMAGES = 10
 def find_bokeh_documents(script: str) -> Any:
     """Return the bokeh documents that a script shows, or None."""
     match = _DOCUMENTS.search(script)
-    if match is None:
-        return None
+    return None if match is None else decode_json(script, match.end())
+
+
+def decode_json(text: str, start: int) -> Any:
+    """Return the JSON value that begins at a place of a text; None if there is none."""
     try:
-        return json.JSONDecoder().raw_decode(script, match.end())[0]
+        return json.JSONDecoder().raw_decode(text, start)[0]
     except (ValueError, RecursionError):
         return None
 

@@ -24,13 +24,14 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from mcp_notebook.kernel.results.blocks.budget import PlotRenderer
+from mcp_notebook.kernel.results.blocks.author_blocks import join_lines
 from mcp_notebook.kernel.results.blocks.originals import (
     FileFormat,
     Original,
     estimate_memory,
 )
 from mcp_notebook.kernel.results.plots.bokeh import (
+    decode_json,
     find_bokeh_documents,
     iterate_models,
     summarize_bokeh,
@@ -61,26 +62,14 @@ class Plot(Struct, frozen=True):
 
     kind: str
     """The kind of plot, with its article: ``"a plotly figure"``."""
-    name: str
-    """The name of its file, without an extension."""
-    file: FileFormat
-    """The file that holds the whole plot."""
-    cost: int
-    """Estimated size of the plot in memory, in bytes."""
+    original: Original
+    """The whole plot, to be kept."""
     summarize: Callable[[int], str]
     """Describes the plot in at most this many characters."""
-    draw: Callable[[int, PlotRenderer], bytes] | None = None
+    draw: Callable[[int], bytes] | None = None
     """Draws it as PNG with at most this many pixels on the longer side."""
     note: str = ""
     """How to get a picture, for plots that are not drawn here."""
-    library: Literal["", "plotly", "vega", "bokeh"] = ""
-    """The library that draws it in a live view; empty if none does."""
-
-    @property
-    def original(self) -> Original:
-        """The whole plot, to be kept."""
-        title = f"The whole of {self.kind}"
-        return Original(self.name, title, (self.file,), self.cost, self.library)
 
 
 def find_plot_in_display(data: Mapping[str, Any]) -> Plot | None:
@@ -94,7 +83,7 @@ def find_plot_in_display(data: Mapping[str, Any]) -> Plot | None:
         if spec is not None:
             return _make_plotly(spec) if mime_type == PLOTLY else _make_vega(spec, mime_type)
     scripts = [data[key] for key in ("application/javascript", "text/html") if data.get(key)]
-    for script in map(_join_lines, scripts):
+    for script in map(join_lines, scripts):
         plot = _find_plot_in_script(script)
         if plot is not None:
             return plot
@@ -143,42 +132,43 @@ def _find_plot_in_script(script: str) -> Plot | None:
 
 
 def _make_plotly(figure: Mapping[str, Any]) -> Plot:
+    kind = "a plotly figure"
     return Plot(
-        "a plotly figure",
-        "figure",
-        FileFormat(".json", PLOTLY, lambda: write_json(figure)),
-        estimate_memory(figure),
+        kind,
+        _describe_whole(kind, "figure", PLOTLY, figure, "plotly"),
         lambda size: compact_json(_remove_noise(figure, _PLOTLY_NOISE), size),
-        lambda side, renderer: draw_plotly(figure, side, renderer),
-        library="plotly",
+        lambda side: draw_plotly(figure, side),
     )
 
 
 def _make_vega(spec: Mapping[str, Any], mime_type: str) -> Plot:
     content = {key: value for key, value in spec.items() if key not in _VEGA_NOISE}
+    kind = "a Vega-Lite chart" if "lite" in mime_type else "a Vega chart"
     return Plot(
-        "a Vega-Lite chart" if "lite" in mime_type else "a Vega chart",
-        "chart",
-        FileFormat(".json", mime_type, lambda: write_json(spec)),
-        estimate_memory(spec),
+        kind,
+        _describe_whole(kind, "chart", mime_type, spec, "vega"),
         lambda size: compact_json(content, size),
-        lambda side, renderer: draw_vega(spec, side, renderer),
-        library="vega",
+        lambda side: draw_vega(spec, side),
     )
 
 
 def _make_bokeh(documents: Any) -> Plot | None:
     if not any(model["name"] == "GlyphRenderer" for model in iterate_models(documents)):
         return None  # a page of widgets
+    kind = "a bokeh plot"
     return Plot(
-        "a bokeh plot",
-        "plot",
-        FileFormat(".json", "application/json", lambda: write_json(documents)),
-        estimate_memory(documents),
+        kind,
+        _describe_whole(kind, "plot", "application/json", documents, "bokeh"),
         lambda size: compact_json(summarize_bokeh(documents), size),
         note=_BOKEH_NOTE,
-        library="bokeh",
     )
+
+
+def _describe_whole(
+    kind: str, name: str, mime_type: str, spec: Any, library: Literal["plotly", "vega", "bokeh"]
+) -> Original:
+    file = FileFormat(".json", mime_type, lambda: write_json(spec))
+    return Original(name, f"The whole of {kind}", (file,), estimate_memory(spec), library)
 
 
 def _remove_noise(value: Any, noise: frozenset[str], depth: int = 3) -> Any:
@@ -201,14 +191,10 @@ def _was_emptied(item: Any, before: Any) -> bool:
 def _parse_object(value: Any) -> Mapping[str, Any] | None:
     if isinstance(value, (str, list)):
         try:
-            value = json.loads(_join_lines(value))
+            value = json.loads(join_lines(value))
         except (ValueError, RecursionError):
             return None
     return value if isinstance(value, Mapping) else None
-
-
-def _join_lines(value: Any) -> str:
-    return "".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _find_embedded_vega(script: str) -> Mapping[str, Any] | None:
@@ -224,16 +210,9 @@ def _find_embedded_plotly(script: str) -> Mapping[str, Any] | None:
         start = script.find("{", end)
         if start < 0:
             return None
-        layout = _decode_at(script, start)
+        layout = decode_json(script, start)
         return {"data": data, "layout": layout if isinstance(layout, Mapping) else {}}
     return None
-
-
-def _decode_at(text: str, start: int) -> Any:
-    try:
-        return json.JSONDecoder().raw_decode(text, start)[0]
-    except (ValueError, RecursionError):
-        return None
 
 
 def _decode_embedded(script: str, pattern: re.Pattern[str]) -> Iterator[tuple[Any, int]]:

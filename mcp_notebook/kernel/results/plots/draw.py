@@ -1,14 +1,15 @@
 """Draws plotly figures with kaleido, and Vega charts with vl-convert.
 
 Runs in the user's kernel, on the thread of the call. This module checks the specification and
-chooses the size; a `PlotRenderer` draws in another process.
+chooses the size; `renderer` draws in another process.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from importlib.util import find_spec
+from itertools import chain
 from typing import Any
 
-from mcp_notebook.kernel.results.blocks.budget import NotDrawn, PlotRenderer
+from mcp_notebook.kernel.results.plots.renderer import SECONDS, NotDrawn, draw
 from mcp_notebook.kernel.results.plots.spec import write_json
 from mcp_notebook.kernel.safe.to_json import TooDeep, TooLarge
 
@@ -21,13 +22,12 @@ _VL_CONVERT = "`pip install vl-convert-python` draws it"
 _PLOTLY_DEFAULT_SIZE = (700, 500)
 
 
-def draw_plotly(figure: Mapping[str, Any], side: int, renderer: PlotRenderer) -> bytes:
+def draw_plotly(figure: Mapping[str, Any], side: int) -> bytes:
     """Draw a plotly figure as PNG.
 
     Args:
         figure: Its specification: data and layout.
         side: Maximum pixels of the picture's longer side.
-        renderer: Runs kaleido within its time limit.
 
     Raises:
         NotDrawn: A program is missing, or the drawing was refused or failed.
@@ -41,20 +41,19 @@ def draw_plotly(figure: Mapping[str, Any], side: int, renderer: PlotRenderer) ->
     options = {"format": "png", "width": width, "height": height}
     options["scale"] = min(1.0, side / max(width, height))
     # kaleido ends its browser if it is cancelled in time.
-    kaleido_options: dict[str, Any] = {"timeout": max(renderer.seconds - 2, 0.1)}
+    kaleido_options: dict[str, Any] = {"timeout": SECONDS - 2}
     if "$" not in text:
         # Only formulas need MathJax, which is downloaded at each start.
         kaleido_options["mathjax"] = False
-    return renderer.draw("kaleido", text, options=options, kaleido_options=kaleido_options)
+    return draw("kaleido", text, options=options, kaleido_options=kaleido_options)
 
 
-def draw_vega(spec: Mapping[str, Any], side: int, renderer: PlotRenderer) -> bytes:
+def draw_vega(spec: Mapping[str, Any], side: int) -> bytes:
     """Draw a Vega or Vega-Lite chart as PNG, without fetching data from addresses.
 
     Args:
         spec: Its specification.
         side: Maximum pixels of the picture's longer side.
-        renderer: Runs vl-convert within its time limit.
 
     Raises:
         NotDrawn: A program is missing, or the drawing was refused or failed.
@@ -66,7 +65,7 @@ def draw_vega(spec: Mapping[str, Any], side: int, renderer: PlotRenderer) -> byt
         raise NotDrawn(_VL_CONVERT)
     sizes = [spec.get("width"), spec.get("height")]
     largest = max((float(size) for size in sizes if isinstance(size, (int, float))), default=1.0)
-    return renderer.draw(
+    return draw(
         "vl_convert_vega",
         text,
         scale=min(1.5, side / max(largest, 1.0)),
@@ -105,31 +104,29 @@ def _find_external_picture(figure: Any) -> str | None:
 
     The browser that draws the figure would fetch it, even from disk.
     """
-    pending = [figure]
-    while pending:
-        part = pending.pop()
-        if isinstance(part, Mapping):
-            source = part.get("source")
-            if isinstance(source, str) and not source.startswith("data:"):
-                return source
-            pending += part.values()
-        elif isinstance(part, (list, tuple)):
-            pending += [item for item in part if isinstance(item, (Mapping, list, tuple))]
-    return None
+    addresses = (part.get("source") for part in _iterate_objects(figure, ()))
+    return next(filter(_is_external, addresses), None)
 
 
 def _find_external_data(spec: Any) -> str | None:
     """Return the address of data that a chart refers to, or None."""
+    data = (part.get("data") for part in _iterate_objects(spec, ("datasets", "values")))
+    sources = chain.from_iterable(each if isinstance(each, list) else [each] for each in data)
+    addresses = (source.get("url") for source in sources if isinstance(source, Mapping))
+    return next(filter(_is_external, addresses), None)
+
+
+def _is_external(address: Any) -> bool:
+    return isinstance(address, str) and not address.startswith("data:")
+
+
+def _iterate_objects(spec: Any, skipped: Collection[str]) -> Iterator[Mapping[str, Any]]:
+    """Yield the objects in a specification, without those below some keys."""
     pending = [spec]
     while pending:
         part = pending.pop()
         if isinstance(part, Mapping):
-            data = part.get("data")
-            for source in data if isinstance(data, list) else [data]:
-                url = source.get("url") if isinstance(source, Mapping) else None
-                if isinstance(url, str) and not url.startswith("data:"):
-                    return url
-            pending += [item for key, item in part.items() if key not in {"datasets", "values"}]
+            yield part
+            pending += [item for key, item in part.items() if key not in skipped]
         elif isinstance(part, (list, tuple)):
-            pending += [item for item in part if isinstance(item, (Mapping, list))]
-    return None
+            pending += [item for item in part if isinstance(item, (Mapping, list, tuple))]

@@ -12,19 +12,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from mcp_notebook.kernel.results.blocks.budget import NotDrawn
-from mcp_notebook.kernel.safe.foreign_code import (
-    compute_drawing_time_left,
-    get_drawing_count,
-    record_drawing,
-)
+from mcp_notebook.kernel.safe.foreign_code import list_drawings
 from mcp_notebook.kernel.safe.interrupter import Shield
 from mcp_notebook.kernel.safe.text import clean_text, cut_text
 
@@ -41,73 +35,70 @@ _GRACE = 5
 _MAX_MESSAGE = 500
 
 
-class ProcessRenderer:
-    """Draws in other processes; thread-safe.
+class NotDrawn(Exception):
+    """A plot could not be drawn; the message says why and what to do."""
+
+
+def draw(
+    library: str,
+    source: str,
+    *,
+    seconds: float = SECONDS,
+    result_seconds: float = RESULT_SECONDS,
+    program: Path = _PROGRAM,
+    **options: Any,
+) -> bytes:
+    """Draw a plot in another process.
 
     Args:
-        seconds: Longest time of one attempt, in seconds.
+        library: The name of a function of `renderer_process`.
+        source: The specification of the plot, or its SVG.
+        seconds: Longest time, in seconds.
         result_seconds: Longest time of all plots of a result, in seconds.
         program: The Python program that draws.
+        options: Arguments of the function.
+
+    Returns:
+        The encoded picture.
+
+    Raises:
+        NotDrawn: It failed or took too long.
+        KeyboardInterrupt: The call and the drawing were stopped.
     """
+    drawings = list_drawings()
+    seconds_left = result_seconds - sum(drawings)
+    if seconds_left <= 0:
+        limit = f"{result_seconds:g} seconds"
+        raise NotDrawn(f"earlier plots took the {limit} that the plots of a result may take")
+    if len(drawings) >= RESULT_DRAWINGS:
+        raise NotDrawn(f"a result has at most {RESULT_DRAWINGS} plots drawn")
+    name = library.removesuffix("_svg").removesuffix("_vega").replace("_", "-")
+    seconds = min(seconds, seconds_left)
+    # -P: a module of that name in the notebook's folder must not shadow the library.
+    command = [sys.executable, "-P", str(program), library, str(math.ceil(seconds) + _GRACE)]
+    started = time.monotonic()
+    try:
+        return _run(command, json.dumps({"source": source, **options}).encode(), seconds)
+    except NotDrawn as error:
+        raise NotDrawn(f"{name} {error}") from None
+    finally:
+        drawings.append(time.monotonic() - started)
 
-    def __init__(
-        self,
-        seconds: float = SECONDS,
-        *,
-        result_seconds: float = RESULT_SECONDS,
-        program: Path = _PROGRAM,
-    ) -> None:
-        self.seconds = seconds
-        self._result_seconds, self._program = result_seconds, program
 
-    def draw(self, library: str, source: str, **options: Any) -> bytes:
-        """Draw a plot in another process.
-
-        Args:
-            library: The name of a function of `renderer_process`.
-            source: The specification of the plot, or its SVG.
-            options: Arguments of the function.
-
-        Returns:
-            The encoded picture.
-
-        Raises:
-            NotDrawn: It failed or took too long.
-            KeyboardInterrupt: The call and the drawing were stopped.
-        """
-        name = library.removesuffix("_svg").removesuffix("_vega").replace("_", "-")
-        seconds_left = compute_drawing_time_left(self._result_seconds)
-        if seconds_left <= 0:
-            limit = f"{self._result_seconds:g} seconds"
-            raise NotDrawn(f"earlier plots took the {limit} that the plots of a result may take")
-        if get_drawing_count() >= RESULT_DRAWINGS:
-            raise NotDrawn(f"a result has at most {RESULT_DRAWINGS} plots drawn")
-        started = time.monotonic()
+def _run(command: list[str], request: bytes, seconds: float) -> bytes:
+    """Return what a process writes."""
+    with Shield() as shield:
+        process = _start_process(command, request)
         try:
-            seconds = min(self.seconds, seconds_left)
-            return self._draw(library, {"source": source, **options}, seconds)
-        except NotDrawn as error:
-            raise NotDrawn(f"{name} {error}") from None
+            out, err = _wait_for_output(process, seconds, shield)
         finally:
-            record_drawing(time.monotonic() - started)
-
-    def _draw(self, library: str, request: Mapping[str, Any], seconds: float) -> bytes:
-        # -P: a module of that name in the notebook's folder must not shadow the library.
-        limit = str(math.ceil(seconds) + _GRACE)
-        command = [sys.executable, "-P", str(self._program), library, limit]
-        source = json.dumps(request).encode()
-        with Shield() as shield:
-            process = _start_process(command, source)
-            try:
-                out, err = _wait_for_output(process, seconds, shield)
-            finally:
-                _end_process(process)
-        if process.returncode == 0 and out:
-            return out
-        reason = cut_text(
-            clean_text(err.decode("utf-8", "replace")).strip().rpartition("\n")[2], _MAX_MESSAGE
-        )
-        raise NotDrawn(f"failed: {reason or f'its process ended with {process.returncode}'}")
+            _end_process(process)
+    if process.returncode == 0 and out:
+        return out
+    reason = cut_text(
+        clean_text(err.decode("utf-8", "replace")).strip().rpartition("\n")[2], _MAX_MESSAGE
+    )
+    raise NotDrawn(f"failed: {reason or f'its process ended with {process.returncode}'}")
 
 
 def _start_process(command: list[str], request: bytes) -> "subprocess.Popen[bytes]":

@@ -12,7 +12,7 @@ from contextlib import suppress
 from importlib.util import find_spec
 from xml.etree import ElementTree as ET
 
-from mcp_notebook.kernel.results.blocks.budget import NotDrawn, PlotRenderer
+from mcp_notebook.kernel.results.plots.renderer import NotDrawn, draw
 
 MAX_DRAWN = 5_000_000
 """Characters of the largest SVG that is drawn."""
@@ -39,13 +39,12 @@ _OUTSIDE = re.compile(r"@import|\\|url\(\s*[\"']?(?!#)", re.IGNORECASE)
 _WITHIN = re.compile(r"url\(\s*[\"']?#([^\"')\s]+)")
 
 
-def draw_svg(source: str, side: int, renderer: PlotRenderer) -> bytes:
+def draw_svg(source: str, side: int) -> bytes:
     """Draw an SVG as PNG.
 
     Args:
         source: The document.
         side: Maximum pixels of the picture's longer side.
-        renderer: Runs the libraries within its time limit.
 
     Raises:
         NotDrawn: It is not an SVG, is too large, or no installed library can draw it.
@@ -59,7 +58,7 @@ def draw_svg(source: str, side: int, renderer: PlotRenderer) -> bytes:
         raise NotDrawn("`pip install vl-convert-python` draws it")
     if is_changed:
         source = ET.tostring(root, encoding="unicode")
-    return renderer.draw("vl_convert_svg", source, scale=scale)
+    return draw("vl_convert_svg", source, scale=scale)
 
 
 def extract_texts(source: str) -> str:

@@ -142,21 +142,17 @@ def _format_texts(values: Sequence[str]) -> list[str]:
 
 def mark_text(text: str) -> str:
     """Return a string as a cell: a `QuotedText` if it needs quotes."""
-    return QuotedText(text) if looks_missing(text) or text != text.strip() else text
+    return QuotedText(text) if _needs_quotes(text) else text
 
 
 def find_quoted_texts(texts: Iterable[str]) -> dict[str, QuotedText]:
-    """Return the strings that need quotes as `QuotedText`; fast enough for whole columns."""
-    return {
-        text: QuotedText(text)
-        for text in texts
-        if text != text.strip() or (len(text) <= _MAX_WORD and text.casefold() in _LIKE_MISSING)
-    }
+    """Return the strings that need quotes as `QuotedText`."""
+    return {text: QuotedText(text) for text in texts if _needs_quotes(text)}
 
 
-def looks_missing(text: str) -> bool:
-    """Return whether a reader would take a string for a missing value."""
-    return len(text) <= _MAX_WORD and text.casefold() in _LIKE_MISSING
+def _needs_quotes(text: str) -> bool:
+    """Return whether a reader would take a string for a missing value, or lose its spaces."""
+    return text != text.strip() or (len(text) <= _MAX_WORD and text.casefold() in _LIKE_MISSING)
 
 
 def quote_unclear(text: str) -> str:

@@ -33,12 +33,11 @@ MAX_TOP = 3
 MAX_COUNTED = 200_000
 """Whole numbers whose distinct ones are counted."""
 MAX_SORTED = 50_000
-"""The same if they are too far apart for a table of counts."""
+"""The same in a column whose library counts them."""
 MAX_CHARS = 10_000_000
 """Characters of texts that are counted."""
 MAX_TYPES = 3
 """Types that are named for a column of other values."""
-_LARGEST = 2**62
 _NUMBERS = frozenset({int, float})
 _TEXTS = frozenset({str, bytes})
 _TIMES = frozenset({date, datetime, time, timedelta})
@@ -112,7 +111,7 @@ def _read_array(array: Any, kind: str, nan_is_missing: bool) -> Facts:  # noqa: 
         return Facts(missing, nan, least, most)
     mean = array.mean(dtype="float64")
     least, most = (shorten_floats(end.item(), array.dtype) for end in (least, most))
-    distinct, top = _count_integers(array, least, most) if kind in "iu" else (None, ())
+    distinct, top = _count_integers(array) if kind in "iu" else (None, ())
     return Facts(missing, nan, least, most, _keep_finite(mean), distinct, top)
 
 
@@ -121,22 +120,14 @@ def _keep_finite(mean: Any) -> float | None:
     return float(mean) if math.isfinite(mean) else None
 
 
-def _count_integers(
-    array: Any, least: int, most: int
-) -> tuple[int | None, tuple[tuple[Any, int], ...]]:
-    numpy = sys.modules["numpy"]
-    if array.size > MAX_COUNTED or max(abs(least), abs(most)) > _LARGEST:
+def _count_integers(array: Any) -> tuple[int | None, tuple[tuple[Any, int], ...]]:
+    if array.size > MAX_COUNTED:
         return None, ()
-    if most - least <= 4 * array.size + 1_000:
-        counts = numpy.bincount(array.ravel().astype(numpy.int64) - least)
-        found = numpy.flatnonzero(counts)
-        if len(found) > MAX_NUMBERS_LISTED:
-            return len(found), ()
-        pairs = sorted(((int(place) + least, int(counts[place])) for place in found), key=_get_rank)
-        return len(found), tuple(pairs)
-    if array.size > MAX_SORTED:
-        return None, ()
-    return int(numpy.unique(array).size), ()
+    found, counts = sys.modules["numpy"].unique(array, return_counts=True)
+    if len(found) > MAX_NUMBERS_LISTED:
+        return len(found), ()
+    pairs = zip(found.tolist(), counts.tolist(), strict=True)
+    return len(found), tuple(sorted(pairs, key=_get_rank))
 
 
 def _get_rank(pair: tuple[Any, int]) -> int:

@@ -26,7 +26,7 @@ from mcp_notebook.kernel.results.tables.frame import MAX_COPY, Frame, format_nam
 from mcp_notebook.kernel.safe.foreign_code import guard
 from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.stand_ins import format_object
-from mcp_notebook.kernel.safe.tabular_data import find_free_name, is_missing
+from mcp_notebook.kernel.safe.tabular_data import is_missing, name_uniquely
 from mcp_notebook.kernel.safe.text import replace_surrogates, safe_repr
 from mcp_notebook.kernel.safe.to_json import TooLarge, format_json_lines, to_whole_json
 from mcp_notebook.text.wording import count as format_count
@@ -153,9 +153,9 @@ def write_parquet(frame: Frame) -> bytes:
     import pyarrow as pa  # noqa: PLC0415 - only here, and only if it is installed
     from pyarrow import parquet  # noqa: PLC0415 - as above
 
-    columns: dict[str, Any] = {}
-    for name, data in _iterate_columns(frame):
-        columns[find_free_name(name, columns)] = _to_arrow(pa, parquet, data)
+    columns = name_uniquely(
+        (name, _to_arrow(pa, parquet, data)) for name, data in _iterate_columns(frame)
+    )
     file = io.BytesIO()
     parquet.write_table(pa.table(columns), file)
     return file.getvalue()

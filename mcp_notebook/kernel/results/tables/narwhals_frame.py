@@ -17,9 +17,9 @@ from mcp_notebook.kernel.results.tables.frame import MAX_COPY, Frame, format_nam
 from mcp_notebook.kernel.safe.foreign_code import guard
 from mcp_notebook.kernel.safe.libraries import is_instance
 from mcp_notebook.kernel.safe.tabular_data import (
-    find_free_name,
     is_plain_series,
     list_elements,
+    name_uniquely,
     shorten_floats,
 )
 from mcp_notebook.kernel.safe.text import describe_error
@@ -185,7 +185,4 @@ def _make_names_unique(value: Any) -> tuple[Any, list[str] | None]:
     names = list(value.column_names)
     if len(set(names)) == len(names):
         return value, None
-    unique: dict[str, None] = {}
-    for name in names:
-        unique[find_free_name(name, unique)] = None
-    return value.rename_columns(list(unique)), names
+    return value.rename_columns(list(name_uniquely((name, None) for name in names))), names

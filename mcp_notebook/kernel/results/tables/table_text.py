@@ -79,40 +79,36 @@ _TABLES = (
 )
 
 
-class TableLines(Struct, frozen=True):
-    """The lines of the text of a table."""
-
-    header: list[str]
-    rows: list[str]
-    """The rows; for a long table, half from its head and half from its tail."""
-
-    def count_fitting_rows(self, room: int, height: int, note_chars: int) -> int:
-        """Return how many of the rows fit: at least one, if there is any.
-
-        Rows are removed from the middle, so that the rest is half head and half tail.
-
-        Args:
-            room: Maximum characters of the lines.
-            height: Rows of the table.
-            note_chars: Characters to reserve for the note on the rows that are left out.
-        """
-        fitting = len(self.rows)
-        chars = sum(len(line) + 1 for line in (*self.header, *self.rows))
-        if fitting == height and chars <= room:
-            return fitting
-        chars += note_chars + len(GAP) + 1
-        while fitting > 1 and chars > room:
-            at = fitting // 2 if fitting % 2 else len(self.rows) - fitting // 2
-            chars -= len(self.rows[at]) + 1
-            fitting -= 1
-        return fitting
-
-
-def layout_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> TableLines:
-    """Lay out a table as CSV; without a header if its columns have no names."""
+def layout_table(
+    names: Sequence[str], rows: Sequence[Sequence[str]]
+) -> tuple[list[str], list[str]]:
+    """Return the header and the rows of a table as CSV; no header if no column has a name."""
     has_names = any(name or type(name) is QuotedText for name in names)
     first, *lines = format_csv_lines([names, *rows])
-    return TableLines([first] if has_names else [], [line or ALONE for line in lines])
+    return [first] if has_names else [], [line or ALONE for line in lines]
+
+
+def count_fitting_rows(header: Sequence[str], rows: Sequence[str], room: int, height: int) -> int:
+    """Return how many of the rows fit: at least one, if there is any.
+
+    Rows are removed from the middle, so that the rest is half head and half tail.
+
+    Args:
+        header: The lines above the rows.
+        rows: The rows; for a long table, half from its head and half from its tail.
+        room: Maximum characters of the lines, and of the note on the rows that are left out.
+        height: Rows of the table.
+    """
+    fitting = len(rows)
+    chars = sum(len(line) + 1 for line in (*header, *rows))
+    if fitting == height and chars <= room:
+        return fitting
+    chars += NOTE_CHARS + len(GAP) + 1
+    while fitting > 1 and chars > room:
+        at = fitting // 2 if fitting % 2 else len(rows) - fitting // 2
+        chars -= len(rows[at]) + 1
+        fitting -= 1
+    return fitting
 
 
 def is_table(value: Any) -> bool:
@@ -345,18 +341,18 @@ def _write_preview(preview: _Preview, room: int, note: str = "") -> tuple[str, i
     """
     if not preview.names:
         return "\n".join([*preview.notes, note]).rstrip(), 0
-    lines = layout_table(preview.names, preview.rows)
-    note_chars = sum(map(len, preview.notes)) + len(preview.notes) + 1
-    rows = lines.count_fitting_rows(room - note_chars, preview.height, NOTE_CHARS)
-    gap_note, visible = "", lines.rows
+    header, lines = layout_table(preview.names, preview.rows)
+    room -= sum(map(len, preview.notes)) + len(preview.notes) + 1
+    rows = count_fitting_rows(header, lines, room, preview.height)
+    gap_note, visible = "", lines
     if rows < preview.height:
         head, tail = rows - rows // 2, rows // 2
         ends = f"Only the first {head:,}" + (f" and last {tail:,}" if tail else "")
         left_out = preview.height - rows
         gap_note = f"{ends} rows are shown; {left_out:,} between them are left out."
-        visible = [*lines.rows[:head], GAP, *(lines.rows[-tail:] if tail else [])]
+        visible = [*lines[:head], GAP, *(lines[-tail:] if tail else [])]
     notes = [line for line in (*preview.notes, gap_note, note) if line]
-    return "\n".join([*notes, "", *lines.header, *visible]), rows
+    return "\n".join([*notes, "", *header, *visible]), rows
 
 
 # -- the whole table -------------------------------------------------------------------------------

@@ -5,19 +5,10 @@ bokeh bring what draws their plots in a browser. A view reads it from here: a pa
 load nothing from the web.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
-
-_INSTALL = {
-    "plotly": "plotly",
-    "vega": "vl-convert-python",
-    "bokeh": "bokeh",
-}
-"""The package that brings a library's script."""
-_PATTERN = re.compile(r"(plotly|vega|bokeh)\.js")
 
 
 def read_library(file: str) -> str | None:
@@ -26,15 +17,15 @@ def read_library(file: str) -> str | None:
     Raises:
         LookupError: Its package is not installed, or brings no script.
     """
-    match = _PATTERN.fullmatch(file)
-    if match is None:
+    name = file.removesuffix(".js")
+    if name == file or name not in _LIBRARIES:
         return None
-    name = match[1]
+    read, package = _LIBRARIES[name]
     try:
-        return _READERS[name]()
+        return read()
     except (ImportError, OSError, AttributeError) as error:
         raise LookupError(
-            f"there is no script of {name} here ({error}): `pip install {_INSTALL[name]}`"
+            f"there is no script of {name} here ({error}): `pip install {package}`"
         ) from None
 
 
@@ -54,8 +45,9 @@ def _read_bokeh() -> str:
     return ";\n".join(folder.joinpath(part).read_text("utf-8") for part in parts)
 
 
-_READERS: Mapping[str, Callable[[], str]] = {
-    "plotly": _read_plotly,
-    "vega": _read_vega,
-    "bokeh": _read_bokeh,
+_LIBRARIES: Mapping[str, tuple[Callable[[], str], str]] = {
+    "plotly": (_read_plotly, "plotly"),
+    "vega": (_read_vega, "vl-convert-python"),
+    "bokeh": (_read_bokeh, "bokeh"),
 }
+"""What reads each library's script, and the package that brings it."""

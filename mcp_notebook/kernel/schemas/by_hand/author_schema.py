@@ -8,22 +8,23 @@ function's default.
 """
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any
 
-from msgspec import Struct
 from pydantic_core import ValidationError
 
 from mcp_notebook.errors import DefinitionError, InvalidArguments
 from mcp_notebook.kernel.schemas.by_hand import jsonschema_validator, schema_check
 from mcp_notebook.kernel.schemas.comparison_limit import TooManySteps, run_limited
-from mcp_notebook.kernel.schemas.docstrings import shorten_description
+from mcp_notebook.kernel.schemas.docstrings import parse_docstring, shorten_description
 from mcp_notebook.kernel.schemas.parameters.callables import (
+    NO_DEFAULT,
     Binding,
-    Handler,
     HintedParameter,
+    find_docstring,
+    read_binding,
     read_handler,
 )
 from mcp_notebook.kernel.schemas.parameters.markers import find_header_problem
@@ -52,6 +53,12 @@ from mcp_notebook.text.redaction import MASK, redact_arguments
 
 _EXTRA = frozenset({"additionalProperties", "unevaluatedProperties"})
 _COMBINED = frozenset({"allOf", "anyOf", "oneOf", "if", "$ref", "$dynamicRef", "dependentSchemas"})
+_REASONS: Mapping[str | None, str] = {
+    "injected": "is the handler's parameter for the `Context`",
+    "hidden": "is `Hidden`",
+    None: "the handler has no parameter for",
+}
+"""Why a schema cannot offer a parameter, by what it is to clients."""
 _MAX_STEPS = 10_000
 """References that a validation follows; half a second."""
 _MAX_ERRORS = 10 * MAX_LINES
@@ -128,8 +135,7 @@ class AuthorSchema:
         if not errors:
             return []
         visible = redact_arguments(self.input_schema, arguments)
-        refusal = _Refusal(self.input_schema, visible)
-        every = chain.from_iterable(_explain_error(error, refusal) for error in errors)
+        every = chain.from_iterable(_explain_error(e, self.input_schema, visible) for e in errors)
         secrets = list_secrets(self.input_schema, arguments)
         lines = dict.fromkeys(islice(every, _MAX_ERRORS))
         return [scrub(line, secrets) for line in islice(lines, MAX_LINES + 1)]
@@ -169,60 +175,52 @@ def read_author_schema(
     plain = schema_check.check_schema(schema, tool, "input_schema")
     if problem := find_header_problem(plain):
         raise DefinitionError(f"`{tool}`: {problem}.")
-    handler = read_handler(function, tool, hidden_types=hidden_types)
-    _check_fit(handler, plain, tool)
-    description, notes = shorten_description(handler.description)
+    parameters, is_open = read_handler(function, tool, hidden_types=hidden_types)
+    _check_fit(parameters, plain, tool, is_open=is_open)
+    doc = parse_docstring(find_docstring(function))
+    description, notes = shorten_description(doc.description)
+    seen = {item.name: item.seen_as for item in parameters}
     return AuthorSchema(
         description,
         plain,
-        handler.injected,
-        handler.hidden,
+        tuple(name for name in seen if seen[name] == "injected"),
+        tuple(name for name in seen if seen[name] == "hidden"),
         notes,
-        handler.binding,
-        handler.argument_names,
+        read_binding(function, offers_rest=False),
+        None if is_open else frozenset(name for name in seen if seen[name] == "argument"),
         jsonschema_validator.make_validator(plain),
     )
 
 
-def _check_fit(handler: Handler, schema: Mapping[str, Any], tool: str) -> None:
-    offered = [name for name, item in schema.get("properties", {}).items() if item is not False]
-    for name in offered:
-        reason = None
-        if name in handler.injected:
-            reason = "is the handler's parameter for the `Context`"
-        elif name in handler.hidden:
-            reason = "is `Hidden`"
-        elif handler.argument_names is not None and name not in handler.argument_names:
-            reason = "the handler has no parameter for"
-        if reason is not None:
-            raise DefinitionError(
-                f"`{tool}`: `input_schema` offers `{name}`, which {reason}: change one of them."
-            )
+def _check_fit(
+    parameters: Sequence[HintedParameter], schema: Mapping[str, Any], tool: str, *, is_open: bool
+) -> None:
+    seen = {item.name: item.seen_as for item in parameters}
+    for name, item in schema.get("properties", {}).items():
+        reason = _REASONS.get(seen.get(name))
+        if item is False or reason is None or (is_open and name not in seen):
+            continue
+        raise DefinitionError(
+            f"`{tool}`: `input_schema` offers `{name}`, which {reason}: change one of them."
+        )
     if _COMBINED & schema.keys():
         return  # these may require it
-    for name in handler.required_names:
-        if name not in schema.get("required", ()):
+    for item in parameters:
+        is_required = item.default is NO_DEFAULT and item.seen_as != "injected"
+        if is_required and item.name not in schema.get("required", ()):
             raise DefinitionError(
-                f"`{tool}`: the handler requires `{name}`, but `input_schema` makes it optional: "
-                f'add it to `"required"`, or give the parameter a default.'
+                f"`{tool}`: the handler requires `{item.name}`, but `input_schema` makes it "
+                f'optional: add it to `"required"`, or give the parameter a default.'
             )
 
 
 # -- messages --------------------------------------------------------------------------------------
 
 
-class _Refusal(Struct, frozen=True):
-    """Arguments that a schema refuses."""
-
-    schema: Mapping[str, Any]
-    visible: Mapping[str, Any]
-    """The arguments without secrets."""
-
-
-def _explain_error(error: Any, refusal: _Refusal) -> Iterator[str]:
-    path, root = tuple(error.absolute_path), refusal.schema
-    keyword, value = error.validator, error.instance
-    visible = get_part(refusal.visible, path)
+def _explain_error(error: Any, root: Mapping[str, Any], shown: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines about an error; `shown` are the arguments without secrets."""
+    path, keyword, value = tuple(error.absolute_path), error.validator, error.instance
+    visible = get_part(shown, path)
     came = f"{format_path(path)}: {describe_sent(visible, value)}"
     if "propertyNames" in error.absolute_schema_path:
         name = MASK if visible == MASK else format_value(value)
@@ -239,21 +237,21 @@ def _explain_error(error: Any, refusal: _Refusal) -> Iterator[str]:
                 allowed = describe_schema(find_part(missing, root), root)
                 yield f"{format_path(missing)}: missing; allowed: {allowed}."
     elif keyword in ("anyOf", "oneOf"):
-        reason = _describe_branches(error, refusal)
+        reason = _describe_branches(error, root, shown)
         yield f"{came}; {reason}." if path else f"arguments: {reason}."
     else:
         yield f"{came}; {describe_rule(error, root)}."
 
 
-def _describe_branches(error: Any, refusal: _Refusal) -> str:
+def _describe_branches(error: Any, root: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
     """Return the alternatives, or why none of them matches."""
     options = error.schema[error.validator]
     if not error.context:
         return f"it matches several of the {len(options)} alternatives, but may match only one"
     if all(isinstance(option, dict) and _is_plain(option) for option in options):
-        return f"allowed: {describe_schema({'anyOf': options}, refusal.schema)}"
+        return f"allowed: {describe_schema({'anyOf': options}, root)}"
     first = {cause.schema_path[0]: cause for cause in reversed(error.context) if cause.schema_path}
-    lines = {next(_explain_error(cause, refusal)): None for _, cause in sorted(first.items())}
+    lines = {next(_explain_error(cause, root, shown)): None for _, cause in sorted(first.items())}
     listed = [line.removesuffix(".") for line in lines]
     rest = "; or ..." if len(listed) > _MAX_BRANCHES else ""
     return f"correct one of these: {'; or '.join(listed[:_MAX_BRANCHES])}{rest}"

@@ -34,6 +34,7 @@ from mcp_notebook.kernel.safe.stand_ins import (
     is_record,
     name_parts,
     read_member,
+    read_scalar,
 )
 from mcp_notebook.kernel.safe.tabular_data import (
     is_missing,
@@ -243,11 +244,7 @@ def _convert_scalar(value: Any) -> Any:
         return value
     if is_missing(value):
         return None
-    if not is_instance(value, "numpy.generic"):
-        return value
-    if is_instance(value, "numpy.datetime64") or is_instance(value, "numpy.timedelta64"):
-        return list_elements(value.reshape(1))[0]
-    return shorten_floats(value.item(), value.dtype)
+    return read_scalar(value) if is_instance(value, "numpy.generic") else value
 
 
 def _convert_missing(value: Any) -> Any:

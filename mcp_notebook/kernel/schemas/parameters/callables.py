@@ -21,6 +21,7 @@ from typing import (
     Literal,
     ParamSpecArgs,
     ParamSpecKwargs,
+    TypeAlias,
     Union,
     get_args,
     get_origin,
@@ -40,11 +41,13 @@ from mcp_notebook.kernel.schemas.annotations import (
     resolve_known_names,
     translate_hint,
 )
-from mcp_notebook.kernel.schemas.docstrings import parse_docstring
 from mcp_notebook.kernel.schemas.parameters.markers import is_hidden
 
 NO_DEFAULT: Any = object()
 """Stands for no default, and for no type hint."""
+
+
+SeenAs: TypeAlias = Literal["argument", "injected", "hidden", "bound"]
 
 
 class Omitted(Enum):
@@ -61,7 +64,7 @@ class HintedParameter(Struct, frozen=True):
     """Resolved; `NO_DEFAULT` for a parameter without one."""
     default: Any
     """`NO_DEFAULT` for a parameter without one."""
-    seen_as: Literal["argument", "injected", "hidden", "bound"]
+    seen_as: SeenAs
     """Whether clients see it, or why not: it gets the context, its default, or an object."""
     unknown_names: tuple[str, ...] = ()
     """Names in its type hint that its module does not define; they count as `Any`."""
@@ -517,64 +520,37 @@ def _is_single_dispatch_method(function: Any) -> bool:
 # -- functions whose input schema is written by hand -----------------------------------------------
 
 
-class Handler(Struct, frozen=True):
-    """The parameters of a function whose input schema the author wrote by hand."""
-
-    description: str
-    """See `FunctionSchema.description`."""
-    injected: tuple[str, ...]
-    """Parameters that get the `Context`."""
-    hidden: tuple[str, ...]
-    """Parameters that clients cannot set."""
-    required_names: tuple[str, ...]
-    """Parameters that have no default."""
-    argument_names: frozenset[str] | None
-    """All names that clients can pass; None: any."""
-    binding: Binding
-    """How it takes its arguments."""
-
-
 def read_handler(
     function: Callable[..., Any], name: str, *, hidden_types: tuple[type, ...] = ()
-) -> Handler:
-    """Read the parameters of a function; without a signature, it counts as taking any.
+) -> tuple[list[HintedParameter], bool]:
+    """Read the named parameters of a function; without a signature, it counts as taking any.
 
     Args:
         function: Any callable.
         name: What messages call it.
         hidden_types: Parameters annotated with one of these are not for clients.
 
+    Returns:
+        The parameters, and whether it takes any other names, too.
     """
-    plain = _unwrap(function)
-    description = parse_docstring(find_docstring(function)).description
     try:
         parameters = inspect_parameters(function)
     except (TypeError, ValueError):
-        return Handler(description, (), (), (), None, Binding())
-    visible: list[inspect.Parameter] = []
-    injected: list[inspect.Parameter] = []
-    hidden: list[inspect.Parameter] = []
+        return [], True
+    read = []
     for item in parameters:
         if item.kind in (item.VAR_POSITIONAL, item.VAR_KEYWORD):
             continue
-        hint = Any if item.annotation is item.empty else _read_hint_or_any(item, plain, name)
-        if _is_injected(hint, hidden_types):
-            injected.append(item)
-        else:
-            (hidden if is_hidden(hint) else visible).append(item)
-    is_open = any(item.kind is item.VAR_KEYWORD for item in parameters)
-    return Handler(
-        description,
-        tuple(item.name for item in injected),
-        tuple(item.name for item in hidden),
-        tuple(item.name for item in (*visible, *hidden) if item.default is item.empty),
-        None if is_open else frozenset(item.name for item in visible),
-        read_binding(function, offers_rest=False),
-    )
+        hint = _read_hint_or_any(item, _unwrap(function), name)
+        default = NO_DEFAULT if item.default is item.empty else item.default
+        is_injected = _is_injected(hint, hidden_types)
+        seen_as: SeenAs = "injected" if is_injected else "hidden" if is_hidden(hint) else "argument"
+        read.append(HintedParameter(item.name, hint, default, seen_as))
+    return read, any(item.kind is item.VAR_KEYWORD for item in parameters)
 
 
 def _read_hint_or_any(item: inspect.Parameter, plain: Callable[..., Any], name: str) -> Any:
     try:
-        return _read_hint(item, plain, name)[0]
+        return Any if item.annotation is item.empty else _read_hint(item, plain, name)[0]
     except DefinitionError:
         return Any  # clients get the author's schema, not the hint

@@ -11,32 +11,16 @@ from dataclasses import is_dataclass
 from typing import Annotated, Any, get_args, get_origin
 
 import typing_extensions
-from msgspec import Struct
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
-from pydantic_core import SchemaValidator
 
 from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.schemas.parameters.callables import format_hint
-from mcp_notebook.kernel.schemas.parameters.pydantic_validator import Parameter, model_schema
-
-
-class FlatModel(Struct, frozen=True):
-    """A function's one parameter, flattened."""
-
-    name: str
-    """The parameter's."""
-    schema: dict[str, Any]
-    """JSON Schema 2020-12 of the arguments: the model's fields."""
-    validator: SchemaValidator
-    """Takes the arguments, returns the model's instance."""
-    description: str
-    """The model's docstring; "" if it has none."""
-
-    @property
-    def names(self) -> set[str]:
-        """The names that clients pass."""
-        return set(self.schema["properties"])
+from mcp_notebook.kernel.schemas.parameters.pydantic_validator import (
+    ArgumentSchema,
+    Parameter,
+    model_schema,
+)
 
 
 def find_model_parameter(parameters: Sequence[Parameter], name: str) -> Parameter:
@@ -69,7 +53,7 @@ def find_model_parameter(parameters: Sequence[Parameter], name: str) -> Paramete
     return item
 
 
-def flatten_model(item: Parameter, texts: Mapping[str, str]) -> FlatModel:
+def flatten_model(item: Parameter, texts: Mapping[str, str]) -> tuple[ArgumentSchema, str]:
     """Flatten a parameter whose type is a model.
 
     Args:
@@ -88,7 +72,7 @@ def flatten_model(item: Parameter, texts: Mapping[str, str]) -> FlatModel:
     for name, field in schema["properties"].items():
         if name in texts and isinstance(field, dict):
             field.setdefault("description", texts[name])
-    return FlatModel(item.name, schema, validator, _read_description(model))
+    return ArgumentSchema(schema, validator), _read_description(model)
 
 
 def _is_model(annotation: Any) -> bool:

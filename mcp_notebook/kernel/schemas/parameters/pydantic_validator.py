@@ -25,7 +25,7 @@ from mcp_notebook.errors import DefinitionError
 from mcp_notebook.kernel.safe.tabular_data import is_missing
 from mcp_notebook.kernel.safe.text import describe_error
 from mcp_notebook.kernel.schemas.annotations import read_alias
-from mcp_notebook.kernel.schemas.argument_rules import forbid_unknown, make_exact, tighten
+from mcp_notebook.kernel.schemas.argument_rules import forbid_unknown, tighten
 from mcp_notebook.kernel.schemas.metaschema import find_schema_problem
 from mcp_notebook.kernel.schemas.parameters.callables import NO_DEFAULT, format_hint
 from mcp_notebook.kernel.schemas.parameters.markers import find_header_problem
@@ -104,15 +104,12 @@ def make_parameter(
 class ArgumentSchema(Struct, frozen=True):
     """The JSON Schema of a function's arguments, and what validates them.
 
-    The validators take a dict and return one with the same keys: they fill in no defaults.
+    The validator takes a dict and returns one with the same keys: it fills in no defaults.
     """
 
     schema: dict[str, Any]
     """JSON Schema of the arguments."""
     validator: SchemaValidator
-    exact: SchemaValidator | None = None
-    """Takes only arguments of exactly the declared types, many times faster; None if some types
-    need more than a comparison."""
     notes: tuple[str, ...] = ()
     """Hints for the author."""
 
@@ -135,8 +132,6 @@ def build_schema(parameters: Sequence[Parameter]) -> ArgumentSchema:
     if schema["type"] == "definitions":  # types that several parameters share, or recursive types
         root = schema["schema"] = dict(schema["schema"])
     validator = build_alone(SchemaValidator, tighten(schema))
-    exact = make_exact(schema)
-    exact_validator = None if exact is None else build_alone(SchemaValidator, exact)
     # Only for clients: defaults are passed by Python's rules, not by pydantic's.
     root["fields"] = dict(root["fields"])
     for item in parameters:
@@ -147,7 +142,7 @@ def build_schema(parameters: Sequence[Parameter]) -> ArgumentSchema:
     published = clean_schema(SchemaGenerator(by_alias=True).generate(schema, mode="validation"))
     if len(published["properties"]) < len(parameters):
         raise ValueError("an alias is used twice")
-    return ArgumentSchema(published, validator, exact_validator)
+    return ArgumentSchema(published, validator)
 
 
 def model_schema(model: Any) -> tuple[dict[str, Any], SchemaValidator]:
@@ -213,7 +208,7 @@ class NoSchema(DefinitionError):
 def build_validator(
     parameters: Sequence[Parameter], name: str, *, is_library: bool = False
 ) -> ArgumentSchema:
-    """Return the schema and the validators of parameters that can be offered to clients.
+    """Return the schema and the validator of parameters that can be offered to clients.
 
     Args:
         parameters: All that clients see.

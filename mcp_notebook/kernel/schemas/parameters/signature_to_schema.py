@@ -129,7 +129,7 @@ class FunctionSchema:
     binding: Binding
     """How the function takes its arguments."""
     _load: Callable[[], ArgumentSchema] = field(repr=False, compare=False)
-    """Returns the validators; builds them at the first call if the schema was stored."""
+    """Returns the validator; builds it at the first call if the schema was stored."""
     _defaults: Mapping[str, Any] = field(repr=False, compare=False)
     _flat: str | None = None
     """The one parameter, if clients pass the fields of its model."""
@@ -160,7 +160,7 @@ class FunctionSchema:
         return tuple(item.name for item in self.parameters if item.seen_as == seen_as)
 
     def prepare(self) -> None:
-        """Build the validators, which is done once.
+        """Build the validator, which is done once.
 
         Raises:
             DefinitionError: It cannot be built.
@@ -173,17 +173,12 @@ class FunctionSchema:
         Raises:
             InvalidArguments: One line for each problem: the parameter, what came, what is allowed.
         """
-        built = self._load()
-        if built.exact is not None and len(arguments) <= len(self.input_schema["properties"]):
-            try:
-                return {**self._defaults, **built.exact.validate_python(arguments)}
-            except ValidationError:
-                pass  # they may still be converted
+        validator = self._load().validator
         if self.input_schema.get("additionalProperties") is False and (
             problems := find_many_unknown(arguments, self.input_schema)
         ):
             raise InvalidArguments(problems)
-        values = self._check(built.validator, arguments, MAX_LAYERS)
+        values = self._check(validator, arguments, MAX_LAYERS)
         if self._flat is not None:
             return {self._flat: values}
         # A default is passed as the author wrote it, the very object, as Python does.
@@ -466,22 +461,22 @@ def _build_flat(signature: _Signature) -> FunctionSchema:
     parameters = signature.make_parameters(doc.parameters)
     parameter = find_model_parameter(parameters, signature.name)
     try:
-        flat = flatten_model(parameter, doc.parameters)
+        built, model_doc = flatten_model(parameter, doc.parameters)
     except Exception as error:
         # A model's own code may take part in its schema, and raise anything.
         raise make_refusal(parameters, signature.name, error) from error
-    check_schema(flat.schema, signature.name)
-    description = doc.description or flat.description
+    check_schema(built.schema, signature.name)
+    description = doc.description or model_doc
     return FunctionSchema(
         description=shorten_description(description)[0],
-        input_schema=flat.schema,
-        warnings=_list_warnings(signature, description, flat.names),
+        input_schema=built.schema,
+        warnings=_list_warnings(signature, description, built.schema["properties"]),
         untyped=signature.list_untyped(),
         parameters=signature.parameters,
         binding=signature.binding,
-        _load=lambda: ArgumentSchema(flat.schema, flat.validator),
+        _load=lambda: built,
         _defaults={},
-        _flat=flat.name,
+        _flat=parameter.name,
     )
 
 

@@ -17,15 +17,15 @@ NOISE = np.random.default_rng(0).integers(0, 255, (200, 200, 4), dtype="uint8")
 
 def test_an_image_that_fits_is_a_png_without_notes():
     encoded = encode_image(pil.new("RGB", (20, 10), "red"), BUDGET)
-    assert (encoded.mime_type, encoded.notes) == ("image/png", ())
+    assert (encoded.block.mime_type, encoded.notes) == ("image/png", ())
 
 
 @pytest.mark.parametrize(("channels", "mime_type"), [(3, "image/jpeg"), (4, "image/webp")])
 def test_noise_that_is_too_large_as_a_png_is_compressed(channels, mime_type):
     budget = structs.replace(BUDGET, picture_bytes=60_000)
     encoded = encode_image(pil.fromarray(NOISE[:, :, :channels]), budget)
-    assert encoded.mime_type == mime_type
-    assert len(encoded.data) <= 60_000
+    assert encoded.block.mime_type == mime_type
+    assert len(encoded.block.data) <= 60_000
 
 
 def test_scaling_is_told_with_the_original_size():
@@ -68,4 +68,4 @@ def test_a_transparent_color_of_a_palette_stays_transparent(side):
 
 
 def read(encoded):
-    return pil.open(io.BytesIO(encoded.data))
+    return pil.open(io.BytesIO(encoded.block.data))

@@ -41,7 +41,7 @@ def test_a_displayed_chart_is_found_whatever_shows_it(alt, formatter, renderer):
         data, _ = formatter.format(bars(alt))
     plot = find_plot_in_display(data)
     assert plot.kind == "a Vega-Lite chart"
-    assert json.loads(plot.file.content())["encoding"]["x"]["field"] == "a"
+    assert json.loads(plot.original.formats[0].content())["encoding"]["x"]["field"] == "a"
 
 
 @pytest.mark.needs("altair")

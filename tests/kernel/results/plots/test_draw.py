@@ -9,7 +9,7 @@ import pytest
 from mcp_notebook.content import ResourceLink, Text
 from mcp_notebook.kernel.results.outputs import Displayed
 from mcp_notebook.kernel.results.plots import draw
-from mcp_notebook.kernel.results.plots.renderer import NotDrawn, ProcessRenderer
+from mcp_notebook.kernel.results.plots.renderer import NotDrawn
 
 PNG_START = b"\x89PNG"
 
@@ -33,7 +33,7 @@ def test_kaleido_without_chrome_says_so_at_once(px, monkeypatch):
     pytest.importorskip("kaleido")
     monkeypatch.setenv("BROWSER_PATH", "/nonexistent/chrome")
     with pytest.raises(NotDrawn, match=r"kaleido failed: ChromeNotFoundError: No browser found"):
-        draw.draw_plotly(px.line(y=[1]).to_dict(), 500, ProcessRenderer())
+        draw.draw_plotly(px.line(y=[1]).to_dict(), 500)
 
 
 @pytest.mark.needs("altair")

@@ -5,7 +5,7 @@ import io
 import pytest
 
 from mcp_notebook.kernel.results.plots import svg
-from mcp_notebook.kernel.results.plots.renderer import NotDrawn, ProcessRenderer
+from mcp_notebook.kernel.results.plots.renderer import NotDrawn
 
 SECRET = (0, 255, 0)
 
@@ -29,9 +29,9 @@ def by_vl_convert():
 
 @pytest.mark.needs("vl_convert")
 def test_a_small_drawing_is_enlarged_and_a_large_one_keeps_to_the_budget(by_vl_convert):
-    assert opened(svg.draw_svg(drawing(), 1_000, ProcessRenderer())).size == (200, 100)
+    assert opened(svg.draw_svg(drawing(), 1_000)).size == (200, 100)
     huge = drawing(attributes='width="100000" height="50000"')
-    assert opened(svg.draw_svg(huge, 600, ProcessRenderer())).size == (600, 300)
+    assert opened(svg.draw_svg(huge, 600)).size == (600, 300)
 
 
 @pytest.mark.needs("vl_convert")
@@ -52,7 +52,7 @@ def test_a_small_drawing_is_enlarged_and_a_large_one_keeps_to_the_budget(by_vl_c
 )
 def test_vl_convert_is_not_given_what_refers_to_something(by_vl_convert, inside):
     with pytest.raises(NotDrawn, match=r"it refers to|its style sheet refers to"):
-        svg.draw_svg(drawing(inside), 1_000, ProcessRenderer())
+        svg.draw_svg(drawing(inside), 1_000)
 
 
 GREEN = '<rect width="100" height="50" fill="#0f0"/>'
@@ -70,7 +70,7 @@ GREEN = '<rect width="100" height="50" fill="#0f0"/>'
     ],
 )
 def test_vl_convert_draws_what_refers_only_to_itself(by_vl_convert, inside):
-    drawn = opened(svg.draw_svg(drawing(inside), 1_000, ProcessRenderer()))
+    drawn = opened(svg.draw_svg(drawing(inside), 1_000))
     assert drawn.getpixel((50, 25)) == SECRET
 
 
@@ -82,7 +82,7 @@ def test_vl_convert_draws_the_drawings_of_matplotlib(by_vl_convert):
     axes.scatter(range(50), range(50), color="#00ff00", s=200)
     axes.imshow([[0, 1], [1, 0]], aspect="auto")  # a picture within the drawing
     figure.savefig(file, format="svg")
-    drawn = opened(svg.draw_svg(file.getvalue(), 1_000, ProcessRenderer()))
+    drawn = opened(svg.draw_svg(file.getvalue(), 1_000))
     assert SECRET in {colour for _, colour in drawn.getcolors(10**6)}
 
 
@@ -98,7 +98,7 @@ def test_vl_convert_draws_the_drawings_of_matplotlib(by_vl_convert):
 )
 def test_only_harmless_svg_is_drawn(source, message):
     with pytest.raises(NotDrawn, match=message):
-        svg.draw_svg(source, 1_000, ProcessRenderer())
+        svg.draw_svg(source, 1_000)
 
 
 @pytest.mark.parametrize(
@@ -135,4 +135,4 @@ MILLIONS = '<g id="g0"><rect width="1" height="1"/></g>' + "".join(
 
 def test_no_part_is_drawn_a_million_times():
     with pytest.raises(NotDrawn, match="it draws more than 200,000 parts"):
-        svg.draw_svg(drawing(MILLIONS), 1_000, ProcessRenderer())
+        svg.draw_svg(drawing(MILLIONS), 1_000)

@@ -205,7 +205,10 @@ def test_rows_of_dicts_and_structured_arrays_have_a_line_for_each_field():
         (np.array([object()]), ""),
         (np.array(["2024-01-01", "NaT"], "M8[D]"), "1 missing, always 2024-01-01"),
         (np.array([-128, 127], "i1"), "-128 to 127, mean -0.5, all distinct"),
-        (np.array([0, 2**64 - 1], "u8"), "0 to 18446744073709551615, mean 9.22337e+18"),
+        (
+            np.array([0, 2**64 - 1], "u8"),
+            "0 to 18446744073709551615, mean 9.22337e+18, all distinct",
+        ),
         (np.array([0.1], "f4"), "always 0.1"),
     ],
 )

@@ -92,15 +92,14 @@ def test_a_callable_that_does_not_say_what_it_takes_is_refused(function, said):
 
 
 def test_a_handler_may_take_anything_or_only_its_names():
-    def closed(a, b=1, *, ctx: Marker, c: Annotated[int, Hidden] = 2):
-        """Closed."""
+    def closed(a, b=1, *, ctx: Marker, c: Annotated[int, Hidden] = 2): ...
 
-    handler = read_handler(closed, "f", hidden_types=(Marker,))
-    assert (handler.description, handler.required_names) == ("Closed.", ("a",))
-    assert (handler.injected, handler.hidden) == (("ctx",), ("c",))
-    assert handler.argument_names == {"a", "b"}
-    assert read_handler(lambda **anything: anything, "f").argument_names is None
-    assert read_handler(min, "f").argument_names is None
+    parameters, is_open = read_handler(closed, "f", hidden_types=(Marker,))
+    seen = {"a": "argument", "b": "argument", "ctx": "injected", "c": "hidden"}
+    assert ({item.name: item.seen_as for item in parameters}, is_open) == (seen, False)
+    assert [item.default for item in parameters] == [NO_DEFAULT, 1, NO_DEFAULT, 2]
+    assert read_handler(lambda **anything: anything, "f") == ([], True)
+    assert read_handler(min, "f") == ([], True)
 
 
 def test_what_a_partial_has_fixed_is_listed():
