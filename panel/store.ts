@@ -137,13 +137,11 @@ export class PanelStore {
     return asked.sort((a, b) => a.question.asked - b.question.asked);
   }
 
-  /** The open proposals of all notebooks, oldest first. */
+  /** The open proposals of all notebooks. */
   get proposals(): IProposed[] {
-    const proposed: IProposed[] = [];
-    this.notebooks.forEach((notebook, kernel) => {
-      (notebook.proposals ?? []).forEach(proposal => proposed.push({ kernel, proposal }));
-    });
-    return proposed.sort((a, b) => a.proposal.asked - b.proposal.asked);
+    return [...this.notebooks].flatMap(([kernel, { proposals }]) =>
+      (proposals ?? []).map(proposal => ({ kernel, proposal }))
+    );
   }
 
   setFront(front: IFront | null): void {
@@ -168,12 +166,8 @@ export class PanelStore {
     this._changed.emit();
   }
 
-  setDraft({ digest }: IProposal, draft: string | undefined): void {
-    if (draft === undefined) {
-      this.drafts.delete(digest);
-    } else {
-      this.drafts.set(digest, draft);
-    }
+  setDraft({ digest }: IProposal, draft: string): void {
+    this.drafts.set(digest, draft);
     this._changed.emit();
   }
 
