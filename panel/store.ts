@@ -45,12 +45,6 @@ export interface ILack {
   line: string;
 }
 
-/** A proposal, and the notebook that it is for. */
-export interface IProposed {
-  kernel: string;
-  proposal: IProposal;
-}
-
 /** What a kernel's process had told before it was restarted. */
 export interface IPast {
   tools: ITool[];
@@ -137,8 +131,8 @@ export class PanelStore {
     return asked.sort((a, b) => a.question.asked - b.question.asked);
   }
 
-  /** The open proposals of all notebooks. */
-  get proposals(): IProposed[] {
+  /** The open proposals of all notebooks, with the ids of their kernels. */
+  get proposals(): { kernel: string; proposal: IProposal }[] {
     return [...this.notebooks].flatMap(([kernel, { proposals }]) =>
       (proposals ?? []).map(proposal => ({ kernel, proposal }))
     );

@@ -27,15 +27,7 @@ export interface IProposalContext extends IPanelContext {
   editors: IEditorFactoryService;
 }
 
-/** Where a proposal stands in a notebook as it is now. */
-interface IPlace {
-  /** The cell at which it is shown; none in an empty notebook. */
-  cell?: Cell;
-  /** What that cell holds, if the proposal would replace it. */
-  source?: string;
-  /** Whether the cell that the proposal names is gone: it would stand at the end. */
-  isGone: boolean;
-}
+type IPlace = ReturnType<typeof findPlace>;
 
 /** What a cell's metadata tell of a proposal that was accepted, as far as pages read it. */
 interface IOrigin {
@@ -59,12 +51,16 @@ export function findNotebook({ panel, store }: IProposalContext): [string, INote
   return [kernel, store.notebooks.get(kernel)];
 }
 
-export function findPlace(panel: NotebookPanel, { replaces, after }: IProposal): IPlace {
+/** Return where a proposal stands in a notebook as it is now. */
+export function findPlace(panel: NotebookPanel, { replaces, after }: IProposal) {
   const cells = panel.content.widgets;
   const named = cells.find(cell => cell.model.id === (replaces ?? after));
   return {
-    cell: named ?? cells[cells.length - 1],
+    /** The cell at which it is shown; none in an empty notebook. */
+    cell: named ?? (cells[cells.length - 1] as Cell | undefined),
+    /** What that cell holds, if the proposal would replace it. */
     source: named && replaces ? named.model.sharedModel.getSource() : undefined,
+    /** Whether the cell that the proposal names is gone: it would stand at the end. */
     isGone: !named && Boolean(replaces ?? after)
   };
 }
@@ -185,10 +181,7 @@ function Proposal(props: IProposalProps): JSX.Element {
           />
         </div>
       ) : (
-        <fieldset
-          className="jp-mcp-buttons"
-          disabled={isAnswered || proposal.state === 'taken'}
-        >
+        <fieldset className="jp-mcp-buttons" disabled={isAnswered || proposal.state === 'taken'}>
           {!isText && acceptButton(trans.__('Accept and run'), true, 'accept')}
           {acceptButton(trans.__('Accept'), false, isText ? 'accept' : undefined)}
           <SmallButton label={trans.__('Edit')} onClick={() => setEditing(true)} />
