@@ -178,7 +178,7 @@ export type Action =
   | {
       action: 'settle';
       proposal: number;
-      outcome: 'inserted' | 'ran' | 'stale' | 'failed';
+      outcome: 'inserted' | 'ran' | 'stale';
       cell?: string;
       message?: string;
       outputs?: unknown[];

@@ -42,7 +42,7 @@ RAIN_AT = RAIN.replace("year: int", 'year: int, station: str = "Oslo"').replace(
     "{year} mm", "{year} mm at {station}"
 )
 HIDING = (
-    "import os\n\n"
+    "import os  # Gr\u00fc\u00dfe, \u043f\u0440\u0438\u0432\u0435\u0442, \u27e6\n\n"
     "def p\u0430ypal(amount):\n"
     "    x = 'access' # \u202e }\u2066if admin\u2069\n"
     "    return f'{amount}\u00a0\u200b'\rprint('own' + 'ed')\n"
@@ -177,8 +177,9 @@ def test_what_hides_is_shown_as_what_it_is(open_notebook, propose):
     call = assistant.start_call("propose_cell", source=HIDING, reason="Harmless.")
     ghost = Ghost(notebook)
     ghost.expect_text("U+202E")
-    for code in ("\u0430 U+0430", "U+2066", "U+2069", "U+00A0", "U+200B", "U+000D"):
-        expect(ghost.place.locator(".jp-mcp-box", has_text=code)).to_have_count(1)
+    codes = "27E6", "\u0430 U+0430", "202E", "2066", "2069", "00A0", "200B", "000D"
+    shown = [f"\u27e6{code if ' ' in code else f'U+{code}'}\u27e7" for code in codes]
+    expect(ghost.place.locator(".jp-mcp-box")).to_have_text(shown)
     ghost.expect_text("has characters that are not seen")
     ghost.expect_text("has a name with letters outside ASCII")
     # A line that ends with \r is two, as it is for Python.
