@@ -48,6 +48,24 @@ export function countTools(trans: ITexts, tools: ITool[]): string {
   return parts.filter(Boolean).join(', ');
 }
 
+/** Return what status bars say of a notebook: its tools, its client, its questions, and a call. */
+export function describeNotebook(
+  trans: ITexts,
+  notebook: INotebookState,
+  questions: number,
+  now: number
+): string {
+  const [client] = notebook.clients;
+  const [call] = notebook.open_calls;
+  const parts = [
+    countTools(trans, notebook.tools),
+    client ? client.name : '',
+    questions ? trans._n('%1 question', '%1 questions', questions) : '',
+    call ? `${call.tool} ${formatClock(now - (call.began ?? call.came))}` : ''
+  ];
+  return parts.filter(Boolean).join(' · ');
+}
+
 /** Return what is between backticks, which the kernel writes around addresses. */
 export function stripBackticks(text: string): string {
   return text.replace(/`/g, '');

@@ -1,5 +1,5 @@
 /** What the panel has of the application around it: JupyterLab's page, or VS Code's webview. */
-import { Action, ICallDetails, IMachineClients, IRecordedCell } from './messages';
+import { Action, Change, ICallDetails, IMachineClients, IRecordedCell } from './messages';
 
 /** The line that makes a notebook's functions tools, and cells that have it. */
 export const LOAD = '%load_ext mcp_notebook';
@@ -10,9 +10,6 @@ export interface ITexts {
   __(text: string, ...values: unknown[]): string;
   _n(one: string, many: string, number: number, ...values: unknown[]): string;
 }
-
-/** The stream of changes, a `Change` in each message: a WebSocket, or what stands for one. */
-export type IStream = Pick<WebSocket, 'onmessage' | 'onclose' | 'close'>;
 
 /** The Jupyter server of the page. */
 export interface IJupyterServer {
@@ -27,11 +24,11 @@ export interface IHost {
   /** None in VS Code, which reads the links of kernels itself. */
   readonly server?: IJupyterServer;
 
-  /** Open the stream of changes. */
-  openChanges(): IStream;
+  /** Open the stream of changes, and return what closes it; `onLost` is called if it ends by itself. */
+  openChanges(onChange: (change: Change) => void, onLost: () => void): () => void;
 
-  /** Return whether there can be a stream at all. */
-  hasChanges(): Promise<boolean>;
+  /** Return whether there can be a stream at all; absent where there always is one. */
+  hasChanges?(): Promise<boolean>;
 
   /**
    * Do something in a notebook, and return a sentence about what became of it.

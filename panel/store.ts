@@ -1,7 +1,7 @@
 /** All that the panel, the status bar and the commands know: one store for each page. */
 import { ISignal, Signal } from '@lumino/signaling';
 
-import { IHost, IStream } from './host';
+import { IHost } from './host';
 import {
   Action,
   Change,
@@ -170,6 +170,22 @@ export class PanelStore {
     this._changed.emit();
   }
 
+  /** Stop the calls of the notebook in front. */
+  stopCalls(): Promise<unknown> {
+    const kernel = this.front?.kernel ?? '';
+    const calls = this.current?.open_calls ?? [];
+    return Promise.all(calls.map(({ number }) => this.act(kernel, { action: 'stop', call: number })));
+  }
+
+  /** Deny all calls that ask, in all notebooks. */
+  denyCalls(): Promise<unknown> {
+    return Promise.all(
+      this.questions.map(({ kernel, question }) =>
+        this.act(kernel, { action: 'answer', question: question.number, decision: 'deny' })
+      )
+    );
+  }
+
   /** Do something in a notebook, and return whether it worked; what became of it is in `note`. */
   async act(kernel: string, action: Action): Promise<boolean> {
     try {
@@ -192,14 +208,12 @@ export class PanelStore {
   }
 
   private _open(): void {
-    if (this._socket) {
-      this._socket.onclose = this._socket.onmessage = null;
-      this._socket.close();
-    }
-    const socket = (this._socket = this.host.openChanges());
+    this._close?.();
     const seen = new Set<string>();
-    socket.onmessage = event => this._take(JSON.parse(event.data), seen);
-    socket.onclose = () => this._lose();
+    this._close = this.host.openChanges(
+      change => this._take(change, seen),
+      () => this._lose()
+    );
   }
 
   private _take(change: Change, seen: Set<string>): void {
@@ -226,6 +240,10 @@ export class PanelStore {
       const known = seen.has(change.kernel) ? this.notebooks.get(change.kernel) : undefined;
       seen.add(change.kernel);
       if (change.changes.tools && !known?.tools) {
+        // Another process has taken the place of the one before.
+        if (change.changes.kernel !== this._gone.get(change.kernel)?.record) {
+          this._noteStart(change.kernel);
+        }
         // What ends from now on is not what a start before has ended.
         this._gone.delete(change.kernel);
         this._starts.delete(change.kernel);
@@ -238,12 +256,12 @@ export class PanelStore {
 
   /** Keep what a kernel has told until it is restarted. */
   private _keepPast(kernel: string, isUnloaded = false): void {
-    const { tools, ended_calls: calls } = this.notebooks.get(kernel) ?? {};
+    const { kernel: record, tools, ended_calls: calls } = this.notebooks.get(kernel) ?? {};
     const past = this._past.get(kernel);
     if (isUnloaded && past) {
       past.tools = []; // no cell brings them back
     } else if (!isUnloaded && tools && calls && tools.length + calls.length > 0) {
-      this._gone.set(kernel, { tools, calls });
+      this._gone.set(kernel, { tools, calls, record });
       if (Date.now() - (this._starts.get(kernel) ?? 0) < RESTART) {
         this._noteStart(kernel);
       }
@@ -260,14 +278,14 @@ export class PanelStore {
   }
 
   private _lose(): void {
-    const socket = this._socket;
+    const close = this._close;
     this._notice ||= setTimeout(() => this._setStream('lost'), NOTICE);
     this._timer = setTimeout(() => this._open(), this._retry);
     this._retry = Math.min(2 * this._retry, LONGEST_RETRY);
     // The answer may take long, or never come: nothing waits for it.
-    void this.host.hasChanges().then(
+    void this.host.hasChanges?.().then(
       isThere => {
-        if (!isThere && socket === this._socket) {
+        if (!isThere && close === this._close) {
           clearTimeout(this._timer);
           clearTimeout(this._notice);
           this._notice = undefined;
@@ -286,7 +304,7 @@ export class PanelStore {
   private _changed = new Signal<this, void>(this);
   private _shown = new Signal<this, string>(this);
   /** What kernels told until they went, by their ids. */
-  private _gone = new Map<string, Omit<IPast, 'restarted'>>();
+  private _gone = new Map<string, Omit<IPast, 'restarted'> & { record?: string }>();
   private _past = new Map<string, IPast>();
   /** When kernels were last seen to start, by their ids. */
   private _starts = new Map<string, number>();
@@ -297,5 +315,5 @@ export class PanelStore {
   private _timer?: ReturnType<typeof setTimeout>;
   /** Shows that the stream is lost; none while it is open. */
   private _notice?: ReturnType<typeof setTimeout>;
-  private _socket: IStream | null = null;
+  private _close?: () => void;
 }

@@ -87,6 +87,8 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
             if item.get_closest_marker("smoke") is None:
                 item.add_marker(pytest.mark.slow)
+        if item.nodeid.startswith(("tests/browser/", "tests/vscode/")):
+            item.add_marker(pytest.mark.timeout(600))  # a page may take minutes to open
     # A long file at the end would leave the other workers without work.
     items.sort(
         key=lambda item: not item.nodeid.startswith((*SLOW, "tests/browser/test_side_panel"))
@@ -168,3 +170,12 @@ def settings(home):
 def era(request):
     """Each way in which a client may begin: by the handshake, or as of 2026-07-28."""
     return request.param
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """The one browser of a worker."""
+    from web_browser import launched_chromium  # noqa: PLC0415 - needs the extra `browser`
+
+    with launched_chromium() as browser:
+        yield browser

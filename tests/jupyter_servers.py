@@ -3,7 +3,7 @@
 import json
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,8 +71,12 @@ class JupyterServer:
 
     def find_bridges(self) -> list[psutil.Process]:
         """Return the bridges that it has started."""
-        children = psutil.Process(self.pid).children()
-        return [child for child in children if "mcp_notebook.cli.jupyter_bridge" in child.cmdline()]
+        bridges = []
+        for child in psutil.Process(self.pid).children():
+            with suppress(psutil.NoSuchProcess):  # jupyter-lsp runs npm for a second
+                if "mcp_notebook.cli.jupyter_bridge" in child.cmdline():
+                    bridges.append(child)
+        return bridges
 
     def states(self) -> dict[str, str]:
         """Return what the server takes its kernels for."""

@@ -3,8 +3,8 @@ import { Clipboard } from '@jupyterlab/apputils';
 import { PageConfig, URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 
-import { IHost, IJupyterServer, IStream, ITexts } from '../../panel/host';
-import { Action, ICallDetails, IMachineClients, IRecordedCell } from '../../panel/messages';
+import { IHost, IJupyterServer, ITexts } from '../../panel/host';
+import { Action, Change, ICallDetails, IMachineClients, IRecordedCell } from '../../panel/messages';
 
 const BASE = 'mcp-notebook/api';
 
@@ -23,7 +23,7 @@ export class JupyterHost implements IHost {
 
   readonly server: IJupyterServer;
 
-  openChanges(): IStream {
+  openChanges(onChange: (change: Change) => void, onLost: () => void): () => void {
     const url = URLExt.join(this._settings.wsUrl, BASE, 'changes');
     // A WebSocket has no headers of its own.
     const query: { [name: string]: string } = {};
@@ -34,7 +34,13 @@ export class JupyterHost implements IHost {
     if (this._settings.appendToken && this._settings.token) {
       query.token = this._settings.token;
     }
-    return new this._settings.WebSocket(url + URLExt.objectToQueryString(query));
+    const socket = new this._settings.WebSocket(url + URLExt.objectToQueryString(query));
+    socket.onmessage = event => onChange(JSON.parse(event.data));
+    socket.onclose = onLost;
+    return () => {
+      socket.onclose = socket.onmessage = null;
+      socket.close();
+    };
   }
 
   /** Return whether the server has the extension at all. */

@@ -99,22 +99,12 @@ function addCommands(
   app.commands.addCommand(STOP, {
     label: trans.__('Stop the Running Calls of the Notebook'),
     isEnabled: () => (store.current?.open_calls ?? []).length > 0,
-    execute: () =>
-      Promise.all(
-        (store.current?.open_calls ?? []).map(call =>
-          store.act(store.front?.kernel ?? '', { action: 'stop', call: call.number })
-        )
-      )
+    execute: () => store.stopCalls()
   });
   app.commands.addCommand(DENY, {
     label: trans.__('Deny All Calls That Ask'),
     isEnabled: () => store.questions.length > 0,
-    execute: () =>
-      Promise.all(
-        store.questions.map(({ kernel, question }) =>
-          store.act(kernel, { action: 'answer', question: question.number, decision: 'deny' })
-        )
-      )
+    execute: () => store.denyCalls()
   });
   store.changed.connect(() => {
     app.commands.notifyCommandChanged(STOP);

@@ -2,7 +2,7 @@
 import { ReactWidget } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
-import { countTools, formatClock } from '../../panel/format';
+import { describeNotebook } from '../../panel/format';
 import { IPanelContext, useClock, useStore } from '../../panel/hooks';
 import { StopIcon } from '../../panel/icons';
 
@@ -30,17 +30,7 @@ function Item(props: IPanelContext & { open: () => void }): JSX.Element | null {
     return null;
   }
   const kernel = store.front.kernel;
-  const parts = [countTools(trans, notebook.tools)];
-  if (notebook.clients.length > 0) {
-    parts.push(notebook.clients[0].name);
-  }
   const questions = notebook.questions.length + (notebook.proposals ?? []).length;
-  if (questions > 0) {
-    parts.push(trans._n('%1 question', '%1 questions', questions));
-  }
-  if (call) {
-    parts.push(`${call.tool} ${formatClock(now - (call.began ?? call.came))}`);
-  }
   return (
     <>
       <button
@@ -48,7 +38,7 @@ function Item(props: IPanelContext & { open: () => void }): JSX.Element | null {
         title={trans.__('Show the tools of the notebook')}
         onClick={props.open}
       >
-        {parts.join(' · ')}
+        {describeNotebook(trans, notebook, questions, now)}
       </button>
       {call && (
         <button

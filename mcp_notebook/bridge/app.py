@@ -24,8 +24,7 @@ from mcp_notebook.bridge.headless.cell_progress import SharedProgress
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links, StartFailure
 from mcp_notebook.bridge.server.server import FirstTools, NotebookServer, ServerOptions
-from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
-from mcp_notebook.bridge.telemetry.call_events import CallObserver
+from mcp_notebook.bridge.telemetry.audit_log import AuditLog, write_audit_log
 from mcp_notebook.bridge.transports.stdio import serve_stdio
 from mcp_notebook.discovery.records import Record, watch_records
 from mcp_notebook.errors import McpNotebookError, NotebookError
@@ -83,9 +82,9 @@ async def run_stdio(
         errors=settings.errors or "full",
     )
     folders, _ = split_folders(notebooks)
-    with unwrap_errors(), write_audit_log(settings) as observers:
+    with unwrap_errors(), write_audit_log(settings) as audit:
         async with (
-            Bridge(settings, observers, caller, has_folders=bool(folders)).run() as bridge,
+            Bridge(settings, audit, caller, has_folders=bool(folders)).run() as bridge,
             anyio.create_task_group() as tasks,
         ):
             bridge.start(tasks, notebooks, early)
@@ -105,7 +104,7 @@ class Bridge:
 
     Args:
         settings: All options.
-        observers: Notified of each call.
+        audit: Notified of each call.
         default_caller: The caller if the transport does not name one.
         has_folders: Whether folders of notebooks are served.
         is_shared: Whether others than the user may be clients.
@@ -114,7 +113,7 @@ class Bridge:
     def __init__(
         self,
         settings: Settings,
-        observers: Sequence[CallObserver],
+        audit: AuditLog,
         default_caller: Caller = OWNER,
         *,
         has_folders: bool = False,
@@ -143,12 +142,12 @@ class Bridge:
             self.links,
             ServerOptions.from_settings(settings, runs_notebooks=has_folders),
             first_tools=FirstTools(
-                ready=self._wait_for_first_tools,
-                can_list=self._wait_for_first_list,
+                ready=partial(self._wait_for_first, self.ready),
+                can_list=partial(self._wait_for_first, self._can_list),
                 settled=self._settle,
             ),
             default_caller=default_caller,
-            observers=observers,
+            audit=audit,
         )
         self.server.calls.find_departed_notebooks = self._find_departed_notebooks
         self.server.tasks.finder.has_kernel = partial(has_kernel, settings)
@@ -162,7 +161,9 @@ class Bridge:
         with handle_signals(numbers, self._note_signal):
             async with anyio.create_task_group() as tasks:
                 async with self.links:
-                    tasks.start_soon(self.server.announce_changes, self._wait_for_list)
+                    tasks.start_soon(
+                        self.server.announce_changes, partial(self._wait_for, self._can_list)
+                    )
                     yield self
                 tasks.cancel_scope.cancel()
 
@@ -359,19 +360,13 @@ class Bridge:
                 await self.ready.wait()
         return self.ready.is_set()
 
-    async def _wait_for_list(self) -> None:
-        if not self._can_list.is_set():  # most requests come later: they take no turn of the loop
+    async def _wait_for(self, event: anyio.Event) -> None:
+        if not event.is_set():  # most requests come later: they take no turn of the loop
             with anyio.move_on_after(FIRST_LIST_LIMIT):
-                await self._can_list.wait()
+                await event.wait()
 
-    async def _wait_for_first_list(self) -> None:
-        await self._wait_for_list()
-        self._check_failure()
-
-    async def _wait_for_first_tools(self) -> None:
-        if not self.ready.is_set():
-            with anyio.move_on_after(FIRST_LIST_LIMIT):
-                await self.ready.wait()
+    async def _wait_for_first(self, event: anyio.Event) -> None:
+        await self._wait_for(event)
         self._check_failure()
 
     def _check_failure(self) -> None:

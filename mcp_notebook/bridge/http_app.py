@@ -23,7 +23,7 @@ from mcp_notebook.bridge.access.token_check import OwnToken, list_authenticators
 from mcp_notebook.bridge.app import Bridge, split_folders, unwrap_errors
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import OnEnd
-from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
+from mcp_notebook.bridge.telemetry.audit_log import AuditLog, write_audit_log
 from mcp_notebook.bridge.transports.connections import Connections
 from mcp_notebook.bridge.transports.encryption import check_encryption, describe_reach
 from mcp_notebook.bridge.transports.endpoint import Endpoint
@@ -78,11 +78,11 @@ async def run_http(
     folders, _ = split_folders(notebooks)
     notices: list[str] = []
     token, listener = _open_address(settings, notices)
-    with unwrap_errors(), listener, write_audit_log(settings) as observers:
+    with unwrap_errors(), listener, write_audit_log(settings) as audit:
         url = format_url(listener, is_encrypted=settings.certfile is not None)
         authenticators, publish = list_authenticators(settings, token, url)
         async with (
-            Bridge(settings, observers, has_folders=bool(folders), is_shared=True).run() as bridge,
+            Bridge(settings, audit, has_folders=bool(folders), is_shared=True).run() as bridge,
             anyio.create_task_group() as tasks,
         ):
             bridge.start(tasks, notebooks, early)
@@ -99,9 +99,7 @@ async def run_http(
                         settings=settings,
                         authenticators=authenticators,
                         stop=bridge.stop,
-                        connections=Connections(
-                            RefusalLog([log.note_request for log in observers])
-                        ),
+                        connections=Connections(RefusalLog(audit.note_request)),
                         publish=publish,
                         is_ready=bridge.ready.is_set,
                     )
@@ -136,7 +134,7 @@ async def open_own_bridge(
     token = secrets.token_urlsafe()
     with unwrap_errors(), open_listener(settings) as listener:
         async with (
-            Bridge(settings, ()).run() as bridge,
+            Bridge(settings, AuditLog()).run() as bridge,
             bridge.links.open_link(record, on_end) as link,
             Endpoint(bridge.server, settings).run() as endpoint,
             anyio.create_task_group() as tasks,
@@ -147,7 +145,7 @@ async def open_own_bridge(
                 settings=settings,
                 authenticators=[OwnToken(token)],
                 stop=bridge.stop,
-                connections=Connections(RefusalLog(())),
+                connections=Connections(RefusalLog()),
             )
             tasks.start_soon(serve, endpoint, listener)
             try:

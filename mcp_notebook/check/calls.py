@@ -5,7 +5,7 @@ Runs on the command's event loop.
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from time import monotonic
 from typing import Any
 
@@ -16,7 +16,7 @@ from mcp_notebook._version import __version__
 from mcp_notebook.bridge.http_app import OwnBridge
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.running_call import NO_LISTENER
-from mcp_notebook.check.subject import Answer, CheckedTool, Era, Trial, is_read_only
+from mcp_notebook.check.subject import Answer, CheckedTool, Era, Subject, Trial, is_read_only
 from mcp_notebook.content import Result, Text
 from mcp_notebook.errors import CallError, CopyEnded
 from mcp_notebook.mcp_client.client import McpClient
@@ -34,33 +34,18 @@ _END_NOTICED = 0.5
 """Seconds after which a link has noticed that its kernel is gone."""
 
 
-@dataclass
-class Calls:
-    """What came of the examples of a notebook's tools."""
-
-    answers: list[Answer] = field(default_factory=list)
-    trials: list[Trial] = field(default_factory=list)
-    skipped: dict[str, str] = field(default_factory=dict)
-    """Why no example of a tool was called, by the tool's name: the end of "not called: ..."."""
-
-    def covers(self, tool: CheckedTool) -> bool:
-        """Return whether something came of a tool."""
-        called = {answer.tool for answer in (*self.answers, *self.trials)}
-        return tool.name in called or tool.name in self.skipped
-
-
 async def call_examples(
-    bridge: OwnBridge, tools: Sequence[CheckedTool], *, limit: float, calls_all: bool
-) -> Calls:
+    subject: Subject, bridge: OwnBridge, *, limit: float, calls_all: bool
+) -> None:
     """Call each tool with each of its examples, in a copy of the kernel and by both clients.
 
     Args:
+        subject: Its tools are called; gets what came of that.
         bridge: Serves the tools.
-        tools: The notebook's tools.
         limit: Seconds that one call may take.
         calls_all: Whether to call tools that are not read-only, too.
     """
-    calls = Calls()
+    tools = [*subject.list_tools()]
     async with (
         _connect(bridge, "modern", limit) as modern,
         _connect(bridge, "legacy", limit) as legacy,
@@ -69,25 +54,25 @@ async def call_examples(
         for tool in tools:
             reason = _find_obstacle(tool, calls_all=calls_all)
             if reason is not None:
-                calls.skipped[tool.name] = reason
+                subject.skipped[tool.name] = reason
                 continue
             for example in list_examples(tool):
                 trial = await try_example(bridge.link, tool, example, limit)
-                calls.trials.append(trial)
+                subject.trials.append(trial)
                 if trial.ended_process and is_read_only(tool):
                     continue  # the kernel would end as its copy did
                 for era, client in clients.items():
                     answer = await _call(client, era, tool, example, limit)
                     if answer.is_error and await _has_ended(bridge.link):
-                        calls.answers.append(replace(answer, ended_process=True))
-                        rest = [each for each in tools if not calls.covers(each)]
+                        subject.answers.append(replace(answer, ended_process=True))
+                        tried = {each.tool for each in (*subject.answers, *subject.trials)}
+                        rest = {each.name for each in tools} - tried - subject.skipped.keys()
                         reason = f"the kernel ended in a call of `{tool.name}`"
-                        calls.skipped |= dict.fromkeys((each.name for each in rest), reason)
-                        return calls
-                    calls.answers.append(answer)
+                        subject.skipped.update(dict.fromkeys(rest, reason))
+                        return
+                    subject.answers.append(answer)
                     if answer.is_late:
                         break
-    return calls
 
 
 async def _has_ended(link: Link) -> bool:
@@ -97,27 +82,25 @@ async def _has_ended(link: Link) -> bool:
     return not link.is_open
 
 
-async def try_examples(link: Link, tools: Sequence[CheckedTool], *, limit: float) -> Calls:
+async def try_examples(subject: Subject, link: Link, *, limit: float) -> None:
     """Call each read-only tool twice with each of its examples, only in copies of the kernel.
 
     Args:
+        subject: Its tools are called; gets what came of that.
         link: To the kernel.
-        tools: The notebook's tools.
         limit: Seconds that one call may take.
     """
-    calls = Calls()
-    for tool in tools:
+    for tool in subject.list_tools():
         reason = _find_obstacle(tool, calls_all=False)
         if reason is not None:
-            calls.skipped[tool.name] = reason
+            subject.skipped[tool.name] = reason
             continue
         for example in list_examples(tool):
             for _ in range(2):
                 trial = await try_example(link, tool, example, limit)
-                calls.trials.append(trial)
+                subject.trials.append(trial)
                 if trial.is_late:
                     break
-    return calls
 
 
 def list_examples(tool: CheckedTool) -> Sequence[Mapping[str, Any]]:

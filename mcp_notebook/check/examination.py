@@ -108,15 +108,8 @@ async def examine_live(settings: Settings, kernel_id: str, sources: Sequence[str
         await links.connect(record)
         link = links.open_links[0]
         tools = [describe_tool(info, cells) for info in link.initial_tools]
-        plain = [tool for tool in tools if tool.info.kind == "tool"]
-        calls = await try_examples(link, plain, limit=EXAMPLE_LIMIT)
-    subject = Subject(
-        notebook=Path(record.notebook or record.name),
-        cells=cells,
-        tools=tools,
-        trials=calls.trials,
-        skipped=calls.skipped,
-    )
+        subject = Subject(notebook=Path(record.notebook or record.name), cells=cells, tools=tools)
+        await try_examples(subject, link, limit=EXAMPLE_LIMIT)
     names = {None, *(tool.info.name for tool in tools)}
     # Cells that ran earlier may have declared tools that are gone.
     findings = [finding for finding in find_all(subject) if finding.tool in names]
@@ -154,19 +147,11 @@ async def run_subject(settings: Settings, examination: Examination) -> Subject:
             open_own_bridge(settings, running.record, running.describe_end) as bridge,
         ):
             tools = [describe_tool(info, cells) for info in bridge.link.initial_tools]
-            plain = [tool for tool in tools if tool.info.kind == "tool"]
-            calls = await call_examples(
-                bridge, plain, limit=examination.limit, calls_all=examination.calls_all
+            subject = Subject(notebook=notebook, cells=cells, tools=tools, failures=failures)
+            await call_examples(
+                subject, bridge, limit=examination.limit, calls_all=examination.calls_all
             )
-            return Subject(
-                notebook=notebook,
-                cells=cells,
-                tools=tools,
-                answers=calls.answers,
-                trials=calls.trials,
-                skipped=calls.skipped,
-                failures=failures,
-            )
+            return subject
 
 
 def _note_progress(

@@ -156,11 +156,11 @@ class Subject:
     cells: Sequence[CodeCell]
     tools: Sequence[CheckedTool]
     """Its tools, prompts and resources, in the order of the list (`CheckedTool.info.kind`)."""
-    answers: Sequence[Answer] = ()
+    answers: list[Answer] = field(default_factory=list)
     """The answers to the tools' examples, in the order of the calls."""
-    trials: Sequence[Trial] = ()
+    trials: list[Trial] = field(default_factory=list)
     """The answers to the examples of read-only tools in copies of the kernel."""
-    skipped: Mapping[str, str] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
     """Why no example of a tool was called, by the tool's name: the end of "not called: ..."."""
     failures: Sequence[CellProgress] = ()
     """The cells that failed, by their numbers, with what happened."""

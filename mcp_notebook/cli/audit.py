@@ -8,8 +8,7 @@ import json
 import re
 import socket
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import Annotated, Any
@@ -83,41 +82,26 @@ def audit(
 
     Running calls come last.
     """
-    query = _Query(tool=tool, caller=caller, since=since, failed=failed)
-    _show(Settings.from_environment(), query, as_json=json_)
 
-
-@dataclass(frozen=True, kw_only=True)
-class _Query:
-    """Selects lines of the log."""
-
-    tool: str | None = None
-    """A shell pattern for the tool's name or its full name, ``<notebook>.<tool>``."""
-    caller: str | None = None
-    """A shell pattern for the caller's name."""
-    since: float | None = None
-    """Only calls that ended later, in seconds since the epoch."""
-    failed: bool = False
-    """Only calls without a result."""
-
-    def matches(self, record: Record) -> bool:
-        """Return whether a line is selected."""
-        tool, caller = str(record.get("tool", "")), str(record.get("caller", ""))
-        names = (tool, f"{record.get('notebook', '')}.{tool}")
+    def matches(record: Record) -> bool:
+        name = str(record.get("tool", ""))
+        names = (name, f"{record.get('notebook', '')}.{name}")
         return (
-            (self.tool is None or any(fnmatchcase(name, self.tool) for name in names))
-            and (self.caller is None or fnmatchcase(caller, self.caller))
-            and (self.since is None or _find_end(record) >= self.since)
-            and not (self.failed and record.get("outcome") in ("ok", "running"))
+            (tool is None or any(fnmatchcase(each, tool) for each in names))
+            and (caller is None or fnmatchcase(str(record.get("caller", "")), caller))
+            and (since is None or _find_end(record) >= since)
+            and not (failed and record.get("outcome") in ("ok", "running"))
         )
 
+    _show(Settings.from_environment(), matches, as_json=json_)
 
-def _show(settings: Settings, query: _Query, *, as_json: bool = False) -> None:
+
+def _show(settings: Settings, matches: Callable[[Record], bool], *, as_json: bool = False) -> None:
     """Print the calls, running ones last.
 
     Args:
         settings: Names the log file.
-        query: Selects lines.
+        matches: Selects lines.
         as_json: Print records as they are in the log.
 
     Raises:
@@ -127,7 +111,7 @@ def _show(settings: Settings, query: _Query, *, as_json: bool = False) -> None:
     reader = AuditReader(settings.audit_path)
     try:
         joined = _join(reader.read())
-        calls = [call for call in joined if query.matches(call)]
+        calls = [call for call in joined if matches(call)]
         if settings.audit == "off":
             print_note("The audit log is turned off. Unset MCP_NOTEBOOK_AUDIT to turn it on.")
         elif not joined:

@@ -49,9 +49,7 @@ def connect(
     For clients that cannot connect over HTTP with a token.
     """
     from mcp_notebook.bridge.connect.command import connect as run_connect
-    from mcp_notebook.bridge.connect.credentials import TokenSource
 
-    source = TokenSource(token_file)
     run_command(
-        run_connect, Settings.from_environment(), address, source, run=run, insecure=insecure
+        run_connect, Settings.from_environment(), address, token_file, run=run, insecure=insecure
     )

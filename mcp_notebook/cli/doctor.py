@@ -46,11 +46,10 @@ def doctor(
     if settings:
         _print_settings(known)
         return
-    from mcp_notebook.doctor.examination import Examination, examine
+    from mcp_notebook.doctor.examination import examine
 
     program = None if client is None else find_client(client)
-    examination = Examination(client=program, file=file.absolute() if file else None)
-    if not run_command(examine, known, examination):
+    if not run_command(examine, known, program, file.absolute() if file else None):
         raise typer.Exit(1)
 
 

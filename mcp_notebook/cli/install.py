@@ -9,17 +9,16 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 import typer
+from typer.core import TyperGroup
 
 from mcp_notebook.cli.help import META_TOOLS_OPTION, Command, format_examples
 from mcp_notebook.cli.options import (
-    TAKES_OPTIONS,
     ClientName,
     Http,
     ServerName,
     SettingsFile,
     TokenSourceOption,
     Url,
-    parse_options_of,
 )
 from mcp_notebook.clients.client import Client, Machine, Remote, Server
 from mcp_notebook.clients.known_clients import CLIENTS, find_client
@@ -32,7 +31,7 @@ app = typer.Typer(add_completion=False)
 
 @app.command(
     cls=Command,
-    context_settings=TAKES_OPTIONS,
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},  # of `stdio`
     epilog=format_examples(
         "mcp-notebook install cursor",
         "mcp-notebook install vscode --print",
@@ -83,7 +82,7 @@ def install(  # noqa: PLR0913 - one for each option
     place = file.absolute() if file else program.find_file(Machine.current())
     server = build_server(program, settings, notebooks, options, http=http, remote=remote)
     if print_:
-        _print_snippet(program, server, name, place)
+        _print_entry(program, server, name, place)
         return
     panel = None if file else _install_panel(program)
     is_plain = not (notebooks or options or http or url) and name == "notebook"
@@ -123,9 +122,16 @@ def _install_panel(client: Client) -> list[str] | None:
 
 def _parse_stdio(context: typer.Context, words: Sequence[str]) -> tuple[list[Path], list[str]]:
     """Split arguments into notebooks and options of `stdio`."""
-    parameters, values = parse_options_of("stdio", context, words)
+    assert context.parent is not None
+    group = context.parent.command
+    assert isinstance(group, TyperGroup)
+    command = group.get_command(context.parent, "stdio")
+    assert command is not None
+    # Under the name of the command that the user typed, for errors.
+    stdio = command.make_context(context.info_name, list(words), parent=context.parent)
+    values = stdio.params
     options: list[str] = []
-    for parameter in parameters:
+    for parameter in stdio.command.params:
         value = values.get(parameter.name)
         if parameter.param_type_name != "option" or not value:
             continue
@@ -199,15 +205,17 @@ def _check_presence(client: Client) -> None:
         )
 
 
-def _print_snippet(client: Client, server: Server, name: str, file: Path) -> None:
-    """Print the entry to paste, where it belongs, and the next steps."""
-    from mcp_notebook.clients.snippets import render_snippet
+def _print_entry(client: Client, server: Server, name: str, file: Path) -> None:
+    """Print an entry to paste, and what to do with it."""
+    from mcp_notebook.clients.rendering import render_document
+    from mcp_notebook.clients.snippets import list_steps
 
-    snippet = render_snippet(client, server, Machine.current(), name, file)
-    print_output(snippet.text.rstrip("\n"))
-    notes = [f"Paste this into {snippet.file}.", *snippet.steps]
-    if snippet.link:
-        notes.append(f"Or open this link to add it to {client.title}:\n{snippet.link}")
+    entry = client.make_entry(server)
+    print_output(render_document(client, entry, name).rstrip("\n"))
+    notes = [f"Paste this into {file}.", *list_steps(client, server)]
+    if client.make_link is not None:
+        link = client.make_link(name, entry)
+        notes.append(f"Or open this link to add it to {client.title}:\n{link}")
     print_note("\n" + "\n".join(notes))
 
 

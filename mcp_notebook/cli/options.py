@@ -6,14 +6,13 @@ What the values mean is defined in `settings` and in the commands.
 import inspect
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import Field, fields
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
-from typer.core import TyperGroup
 
 from mcp_notebook.cli.help import META_TOOLS_OPTION
 from mcp_notebook.clients.known_clients import CLIENTS
@@ -160,30 +159,6 @@ NO_TOOLS = (
 def explain_extra_notebook(word: str) -> str:
     """Explain how to name a notebook that was given as an argument."""
     return f"Name the notebook with `--notebook {shlex.quote(word)}`."
-
-
-TAKES_OPTIONS = {"ignore_unknown_options": True, "allow_extra_args": True}
-"""Context settings of a command that also takes the options of another command."""
-
-
-def parse_options_of(
-    name: str, context: typer.Context, words: Sequence[str]
-) -> tuple[list[Any], dict[str, Any]]:
-    """Parse arguments as another command does, and return its parameters and their values.
-
-    Args:
-        name: The name of the other command.
-        context: The context of the command that was called.
-        words: The arguments that this command does not know.
-    """
-    assert context.parent is not None
-    group = context.parent.command
-    assert isinstance(group, TyperGroup)
-    command = group.get_command(context.parent, name)
-    assert command is not None
-    # Under the name of the command that the user typed, for errors.
-    other = command.make_context(context.info_name, list(words), parent=context.parent)
-    return list(other.command.params), other.params
 
 
 def read_settings(**options: Any) -> Settings:

@@ -17,11 +17,16 @@ from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import print_note, print_output, print_table
 
 if TYPE_CHECKING:
-    from mcp_notebook.discovery.records import Record
+    from mcp_notebook.bridge.kernels.link import Link
+    from mcp_notebook.bridge.kernels.links import Links
     from mcp_notebook.wire import messages
 
 REASON = "The user stopped the call with `mcp-notebook stop`."
 """The reason that a stopped call is answered with."""
+_BY = "you, with `mcp-notebook stop`"
+"""As the notebook shows who stopped a call."""
+_LIMIT = 10.0
+"""Seconds that a kernel has to report the end of a call; it waits two for unresponsive code."""
 
 app = typer.Typer(add_completion=False)
 
@@ -47,58 +52,65 @@ class _StoppableCall:
     """A call in one of the kernels."""
 
     label: str
-    """The notebook: its name, or the kernel's id where two have the same name."""
-    record: "Record"
+    """Its notebook: its name, or the id of its kernel if several notebooks have that name."""
+    link: "Link"
     info: "messages.CallInfo"
 
     @property
     def name(self) -> str:
-        """The call's name among the calls of all notebooks."""
+        """The call as the user can write it."""
         return f"{self.label}:{self.info.number}"
 
 
-async def stop_call(settings: Settings, name: str | None) -> None:
-    """Stop a call and print the outcome, or list all calls if no name is given.
+async def stop_call(settings: Settings, name: str | None, *, seconds: float = _LIMIT) -> None:
+    """Stop a call, and report how it ended.
 
     Args:
-        settings: Names the folder of the kernels' records.
-        name: ``12`` or ``sales:12``: the call's number in its kernel's log, and its notebook.
+        settings: Where to look for kernels.
+        name: The call as the user wrote it; None to list all calls.
+        seconds: How long the kernel has to answer.
 
     Raises:
-        CallError: No call has this name, or several do.
-        LinkError: The kernel does not answer.
+        CallError: The call does not exist, its notebook is ambiguous, or its end is not known.
     """
-    from mcp_notebook.bridge.kernels import stop_requests
+    from mcp_notebook.bridge.kernels.catalog import Catalog
+    from mcp_notebook.bridge.kernels.links import Links
     from mcp_notebook.discovery.records import list_live_records
+    from mcp_notebook.wire import messages
 
-    records = list_live_records(settings.records_folder)
-    calls = await _find_calls(records)
-    if name is None:
-        _print_calls(calls)
-        return
-    call = _choose_call(calls, name)
-    answer = await stop_requests.stop_call(call.record, call.info.number, REASON)
-    print_output(_describe_end(call, answer))
+    async with Links(Catalog()) as links:
+        for record in list_live_records(settings.records_folder):
+            try:
+                await links.connect(record)
+            except LinkError as error:
+                print_note(str(error))
+        calls = _list_calls(links)
+        if name is None:
+            _print_calls(calls)
+            return
+        call = _choose_call(calls, name)
+        number = call.info.number
+        try:
+            answer, _ = await call.link.requests.ask_for_panel(
+                lambda id_: messages.StopCall(id=id_, number=number, reason=REASON, by=_BY), seconds
+            )
+        except TimeoutError:
+            raise CallError(
+                f"The kernel of {call.link.record.name!r} did not report within {seconds:g} s "
+                "whether the call ended. `mcp-notebook stop` lists the calls that still run."
+            ) from None
+        print_output(_describe_end(call, answer))
 
 
-async def _find_calls(records: Sequence["Record"]) -> list[_StoppableCall]:
-    """Return the calls of all kernels; kernels that do not answer are named on stderr."""
-    import asyncio
-
-    from mcp_notebook.bridge.kernels import stop_requests
-
-    names = Counter(record.name for record in records)
-    answers = await asyncio.gather(*map(stop_requests.list_calls, records), return_exceptions=True)
-    calls = []
-    for record, answer in zip(records, answers, strict=True):
-        label = record.name if names[record.name] == 1 else record.id
-        if isinstance(answer, LinkError):
-            print_note(str(answer))
-        elif isinstance(answer, BaseException):
-            raise answer
-        else:
-            calls += [_StoppableCall(label, record, info) for info in answer]
-    return calls
+def _list_calls(links: "Links") -> list[_StoppableCall]:
+    names = Counter(link.record.name for link in links.open_links)
+    return [
+        _StoppableCall(
+            link.record.name if names[link.record.name] == 1 else link.record.id, link, info
+        )
+        for link in links.open_links
+        for info in link.initial_calls
+    ]
 
 
 def _choose_call(calls: Sequence[_StoppableCall], name: str) -> _StoppableCall:
@@ -112,7 +124,7 @@ def _choose_call(calls: Sequence[_StoppableCall], name: str) -> _StoppableCall:
         call
         for call in calls
         if str(call.info.number) == number
-        and notebook in ("", call.label, call.record.id, call.record.name)
+        and notebook in ("", call.label, call.link.record.id, call.link.record.name)
     ]
     if len(fitting) == 1:
         return fitting[0]

@@ -154,7 +154,7 @@ def list_(
             _describe_rights(record),
             _format_time(record.created),
             _describe_expiry(record),
-            _describe_use(store.find_last_use(record)),
+            "never" if (at := store.find_last_use(record)) is None else _format_time(at),
         )
         for record in records
     ]
@@ -282,10 +282,6 @@ def _describe_expiry(record: "TokenRecord") -> str:
     if record.expires is None:
         return "never"
     return f"{_format_time(record.expires)}{' (expired)' if record.has_expired() else ''}"
-
-
-def _describe_use(at: float | None) -> str:
-    return "never" if at is None else _format_time(at)
 
 
 def _format_time(at: float) -> str:

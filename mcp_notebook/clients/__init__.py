@@ -10,9 +10,9 @@ remove an entry; `settings_text` parses the result and compares it with the expe
 `installation` writes the file, or nothing.
 
 Face: `client` (the description of a client), `known_clients` (all clients, by name), `servers` (the
-command or address for an entry), `snippets` (an entry to paste, and the link that adds it),
-`installation` (reading and changing the settings file), `panel_clients` (connecting a client from
-a side panel), `editor_extension` (the side panel in VS Code and its relatives).
+command or address for an entry), `rendering` (an entry to paste), `snippets` (what follows for the
+user), `installation` (reading and changing the settings file), `panel_clients` (connecting a client
+from a side panel), `editor_extension` (the side panel in VS Code and its relatives).
 
 Runs in the process of the command, or on a worker thread of a Jupyter server. It neither starts a
 client nor talks to one; only an editor's own command is run, to install its extension.

@@ -42,7 +42,7 @@ class Machine:
     @property
     def config(self) -> Path:
         """The settings folder by Unix convention: ``~/.config``."""
-        return self._find("XDG_CONFIG_HOME", ".config")
+        return self.find_folder("XDG_CONFIG_HOME", ".config")
 
     @property
     def app_data(self) -> Path:
@@ -50,14 +50,11 @@ class Machine:
         if self.platform == "darwin":
             return self.home / "Library" / "Application Support"
         if self.platform == "win32":
-            return self._find("APPDATA", "AppData/Roaming")
+            return self.find_folder("APPDATA", "AppData/Roaming")
         return self.config
 
     def find_folder(self, variable: str, name: str) -> Path:
         """Return the folder named by a variable, or else a folder in the home folder."""
-        return self._find(variable, name)
-
-    def _find(self, variable: str, name: str) -> Path:
         value = self.env.get(variable)
         return Path(value) if value else self.home / name
 

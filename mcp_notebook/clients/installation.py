@@ -211,6 +211,5 @@ def _read_backup(settings: Settings, file: Path) -> str | None:
 def _make_unusable(client: Client, file: Path, problem: ValueError) -> ClientError:
     return ClientError(
         f"{client.title}'s settings, {file}, were not changed: the file {problem}. Fix it, or "
-        f"paste "
-        f"the output of `mcp-notebook install {client.name} --print` into it."
+        f"paste the output of `mcp-notebook install {client.name} --print` into it."
     )

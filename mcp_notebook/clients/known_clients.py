@@ -6,7 +6,7 @@ Pure functions and data, in every process. A comment at each client cites the so
 import base64
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import quote
 
@@ -26,6 +26,8 @@ _STARTUP_SECONDS = 300
 """Seconds for notebooks to run, in clients with a startup timeout."""
 _CALL_SECONDS = 86_400
 """Seconds for one call, in clients with a timeout of a minute; notebooks have their own limits."""
+_PLAIN, _OF_ENV = f"${{{TOKEN_VARIABLE}}}", f"${{env:{TOKEN_VARIABLE}}}"
+"""How clients write the variable with the token."""
 
 
 # -- where settings are ----------------------------------------------------------------------------
@@ -60,9 +62,9 @@ def _make_claude_code(server: Server) -> Entry:
     """Return Claude Code's entry. Claude Code runs ``headersHelper`` whenever it connects."""
     if isinstance(server, Launch):
         return {"type": "stdio"} | _launch(server)
-    entry: Entry = {"type": "http", "url": server.url}
+    entry = {"type": "http", "url": server.url}
     if server.token_file is None:
-        return entry | {"headers": _bearer(f"${{{TOKEN_VARIABLE}}}")}
+        return entry | {"headers": _bearer(_PLAIN)}
     return entry | {"headersHelper": _print_header(server.token_file)}
 
 
@@ -71,47 +73,23 @@ def _print_header(file: Path) -> str:
     return f"sed {script} {shlex.quote(str(file))}"
 
 
-def _make_plain(server: Server) -> Entry:
-    """Return the entry that most clients understand."""
-    if isinstance(server, Launch):
-        return _launch(server)
-    return {
-        "type": "http",
-        "url": server.url,
-        "headers": _bearer(f"${{{TOKEN_VARIABLE}}}"),
-    }
+def _form(
+    token: str, *, launch: Entry | None = None, http: Entry | None = None, url: str = "url"
+) -> Callable[[Server], Entry]:
+    """Return how a client writes entries: where the token is, and members besides the usual."""
+
+    def make_entry(server: Server) -> Entry:
+        if isinstance(server, Launch):
+            return (launch or {}) | _launch(server)
+        return (http or {}) | {url: server.url, "headers": _bearer(token)}
+
+    return make_entry
 
 
-def _make_vscode(server: Server) -> Entry:
-    """Return VS Code's entry."""
-    if isinstance(server, Launch):
-        return {"type": "stdio"} | _launch(server)
-    return {
-        "type": "http",
-        "url": server.url,
-        "headers": _bearer(f"${{env:{TOKEN_VARIABLE}}}"),
-    }
-
-
-def _make_cursor(server: Server) -> Entry:
-    """Return Cursor's entry."""
-    if isinstance(server, Launch):
-        return {"type": "stdio"} | _launch(server)
-    return {"url": server.url, "headers": _bearer(f"${{env:{TOKEN_VARIABLE}}}")}
-
-
-def _make_windsurf(server: Server) -> Entry:
-    """Return Windsurf's entry."""
-    if isinstance(server, Launch):
-        return _launch(server)
-    return {"serverUrl": server.url, "headers": _bearer(f"${{env:{TOKEN_VARIABLE}}}")}
-
-
-def _make_gemini(server: Server) -> Entry:
-    """Return Gemini CLI's entry; ``url`` would select another transport."""
-    if isinstance(server, Launch):
-        return _launch(server)
-    return {"httpUrl": server.url, "headers": _bearer(f"${{{TOKEN_VARIABLE}}}")}
+_STDIO, _HTTP = {"type": "stdio"}, {"type": "http"}
+_make_plain = _form(_PLAIN, http=_HTTP)
+"""Returns the entry that most clients understand."""
+_make_vscode = _form(_OF_ENV, launch=_STDIO, http=_HTTP)
 
 
 def _make_codex(server: Server) -> Entry:
@@ -201,7 +179,7 @@ _LIST = (
         name="cursor",
         title="Cursor",
         find_file=lambda machine: machine.home / ".cursor" / "mcp.json",
-        make_entry=_make_cursor,
+        make_entry=_form(_OF_ENV, launch=_STDIO),
         commands=("cursor",),
         make_link=_make_cursor_link,
         next_step="Start Cursor again; its settings list the server under 'Tools & MCP'.",
@@ -211,7 +189,7 @@ _LIST = (
         name="windsurf",
         title="Windsurf",
         find_file=lambda machine: machine.home / ".codeium" / "windsurf" / "mcp_config.json",
-        make_entry=_make_windsurf,
+        make_entry=_form(_OF_ENV, url="serverUrl"),
         sees_new_tools=False,
         commands=("windsurf",),
         next_step="Press the refresh button of 'MCPs' in Windsurf's Cascade panel.",
@@ -224,7 +202,7 @@ _LIST = (
         find_file=lambda machine: (
             machine.find_folder("GEMINI_CLI_HOME", "") / ".gemini" / "settings.json"
         ),
-        make_entry=_make_gemini,
+        make_entry=_form(_PLAIN, url="httpUrl"),  # `url` would select another transport
         commands=("gemini",),
         start_seconds=600,
         start_member=("timeout", 0.001),

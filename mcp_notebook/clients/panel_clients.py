@@ -4,9 +4,10 @@ Reads and writes settings files, on a worker thread of a Jupyter server or in a 
 Code's extension starts. Who may do that is decided there.
 """
 
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from mcp_notebook.clients.client import Client, Machine
+from mcp_notebook.clients.client import Client, Entry, Machine
 from mcp_notebook.clients.installation import (
     apply_change,
     explain_absence,
@@ -15,8 +16,9 @@ from mcp_notebook.clients.installation import (
     read_entries,
 )
 from mcp_notebook.clients.known_clients import CLIENTS, find_client
+from mcp_notebook.clients.rendering import render_document
 from mcp_notebook.clients.servers import build_server
-from mcp_notebook.clients.snippets import SERVER_NAME, list_steps, render_snippet
+from mcp_notebook.clients.snippets import SERVER_NAME, list_steps
 from mcp_notebook.errors import ClientError, McpNotebookError
 from mcp_notebook.settings.settings import Settings
 
@@ -36,7 +38,8 @@ def list_clients(machine: Machine) -> dict[str, Any]:
     settings = Settings.from_environment()
     # In the form that most clients read.
     other = find_client("claude-desktop")
-    lines = render_snippet(other, build_server(other, settings), machine).text.rstrip("\n")
+    entry = other.make_entry(build_server(other, settings))
+    lines = render_document(other, entry, SERVER_NAME).rstrip("\n")
     clients = [_describe(client, settings, machine) for client in _list_offered()]
     return {"clients": clients, "lines": lines}
 
@@ -72,8 +75,9 @@ def _list_offered() -> list[Client]:
 def _describe(client: Client, settings: Settings, machine: Machine) -> dict[str, Any]:
     if not is_installed(client, machine):
         return {"name": client.name, "title": client.title, "is_found": False}
-    state, problem = _find_state(client, settings, machine)
-    snippet = render_snippet(client, build_server(client, settings), machine)
+    server, file = build_server(client, settings), client.find_file(machine)
+    entry = client.make_entry(server)
+    state, problem = _find_state(client, file, entry)
     return {
         "name": client.name,
         "title": client.title,
@@ -81,19 +85,18 @@ def _describe(client: Client, settings: Settings, machine: Machine) -> dict[str,
         "state": state,
         "problem": problem,
         "program": client.program,
-        "file": str(snippet.file),
-        "text": snippet.text.rstrip("\n"),
-        "steps": list(snippet.steps),
+        "file": str(file),
+        "text": render_document(client, entry, SERVER_NAME).rstrip("\n"),
+        "steps": list_steps(client, server),
     }
 
 
-def _find_state(client: Client, settings: Settings, machine: Machine) -> tuple[_State, str]:
+def _find_state(client: Client, file: Path, wanted: Entry) -> tuple[_State, str]:
     """Return the state of a client's entry, and what is wrong with its settings."""
-    file = client.find_file(machine)
     try:
         entry = read_entries(client, file).get(SERVER_NAME)
     except McpNotebookError as error:
         return "paste", str(error)
-    if entry == client.make_entry(build_server(client, settings)):
+    if entry == wanted:
         return "connected", ""
     return ("none" if entry is None else "other"), ""

@@ -51,8 +51,7 @@ def build_server(  # noqa: PLR0913 - what there is to say
     if extra:
         raise ClientError(
             f"{extra[0]!r} has no effect with {'--http' if http else '--url'}, because "
-            f"{client.title} "
-            "does not start the server. Pass it to `mcp-notebook serve`."
+            f"{client.title} does not start the server. Pass it to `mcp-notebook serve`."
         )
     if remote is None:
         return build_endpoint(client, settings)
@@ -157,9 +156,8 @@ def build_endpoint(client: Client, settings: Settings, url: str | None = None) -
     if client.header_from == "nowhere":
         raise ClientError(
             f"{client.title} cannot read a token from a file or an environment variable, and "
-            f"anyone "
-            "who reads its settings would see a token there. Omit --http: the client then starts "
-            "`mcp-notebook stdio`, which finds all open notebooks."
+            "anyone who reads its settings would see a token there. Omit --http: the client then "
+            "starts `mcp-notebook stdio`, which finds all open notebooks."
         )
     if url is None:
         bridge = read_bridge(settings.bridge_file)

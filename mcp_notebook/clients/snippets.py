@@ -1,82 +1,35 @@
-"""The entry to paste into a client's settings, for commands and notebooks.
+"""What follows for the user: the steps after an entry, and the command that adds one.
 
-In every process. Checks which settings files exist, and changes none.
+Pure functions, in every process.
 """
 
 import re
 import shlex
 import subprocess
 import sys
-from dataclasses import dataclass
-from pathlib import Path
 
 from mcp_notebook.clients.client import (
     TOKEN_VARIABLE,
     Client,
     Endpoint,
-    Machine,
     Server,
 )
-from mcp_notebook.clients.rendering import render_document
 from mcp_notebook.settings.settings import Settings
 
 SERVER_NAME = "notebook"
 """The default name of a server in clients."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Snippet:
-    """An entry to paste, and what to do with it."""
-
-    client: Client
-    """The client."""
-    file: Path
-    """Its settings file."""
-    text: str
-    """The lines, as a new settings file would have them."""
-    link: str | None
-    """A link that opens the client and adds the server; None if it has no such links."""
-    steps: tuple[str, ...]
-    """The user's next steps, as sentences."""
-
-
-def render_snippet(
-    client: Client,
-    server: Server,
-    machine: Machine,
-    name: str = SERVER_NAME,
-    file: Path | None = None,
-) -> Snippet:
-    """Return the entry to paste for a server.
-
-    Args:
-        client: The client.
-        server: The server.
-        machine: The machine that the client runs on.
-        name: The server's name in the client.
-        file: The settings file; None for its usual place.
-    """
-    entry = client.make_entry(server)
-    return Snippet(
-        client=client,
-        file=file or client.find_file(machine),
-        text=render_document(client, entry, name),
-        link=client.make_link(name, entry) if client.make_link else None,
-        steps=list_steps(client, server),
-    )
-
-
-def list_steps(client: Client, server: Server) -> tuple[str, ...]:
+def list_steps(client: Client, server: Server) -> list[str]:
     """Return the user's next steps after the entry was added, as sentences."""
     steps = [client.next_step]
     if isinstance(server, Endpoint) and server.token_file is None:
-        steps.insert(
-            0,
+        variable = (
             f"Set {TOKEN_VARIABLE} where {client.title} is started: its settings refer to the "
-            "variable instead of containing the token. The token is in "
-            f"{server.token_place}.",
+            f"variable instead of containing the token. The token is in {server.token_place}."
         )
-    return tuple(steps)
+        steps.insert(0, variable)
+    return steps
 
 
 def format_install_command(settings: Settings, url: str) -> str:

@@ -1,6 +1,6 @@
 """``mcp-notebook doctor``: asks both ends of what connects clients and notebooks for their tools.
 
-Face: `examination` (`Examination`, `examine`).
+Face: `examination` (`examine`).
 
 Runs in a short-lived process, on its event loop; it changes nothing. `notebook_end` asks open
 notebooks, the background bridge and running Jupyter servers. `configured_servers` reads the entries

@@ -140,11 +140,11 @@ def read_servers(
         )
         for entry_name, entry in read_entries(client, place).items()
     ]
-    return [server for server in servers if server.name == SERVER_NAME or _is_ours(server)]
-
-
-def _is_ours(server: ConfiguredServer) -> bool:
-    return any(_is_program(word) for word in server.words)
+    return [
+        server
+        for server in servers
+        if server.name == SERVER_NAME or any(map(_is_program, server.words))
+    ]
 
 
 def _is_program(word: str) -> bool:

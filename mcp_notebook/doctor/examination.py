@@ -6,7 +6,6 @@ Runs in the process of the command, and prints findings as they come.
 import shlex
 import sys
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from mcp_notebook._version import __version__
@@ -24,27 +23,19 @@ from mcp_notebook.text.wording import count
 _MARKS: dict[State, str] = {"right": "✓", "noted": "-", "wrong": "✗"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Examination:
-    """The target to check, as typed in a shell."""
-
-    client: Client | None = None
-    """None for all clients with an entry for mcp-notebook."""
-    file: Path | None = None
-    """The client's settings file; None for its usual place."""
-
-
-async def examine(settings: Settings, examination: Examination) -> bool:
+async def examine(settings: Settings, client: Client | None, file: Path | None = None) -> bool:
     """Check what connects clients and notebooks, print the findings, and return if all is well.
 
     Args:
         settings: The settings of this command.
-        examination: What to check.
+        client: None for all clients with an entry for mcp-notebook.
+        file: The settings file of this client; None for its usual place.
     """
     wrong = _print_section("This machine", await _examine_machine(settings))
     machine, is_known = Machine.current(), False
-    for client in [examination.client] if examination.client else CLIENTS.values():
-        async for title, finding in _examine_client(settings, machine, examination, client):
+    for each in [client] if client else CLIENTS.values():
+        checked = _examine_client(settings, machine, each, file, is_named=client is not None)
+        async for title, finding in checked:
             wrong += _print_section(title, [finding])
             is_known = True
     if not is_known:
@@ -65,29 +56,29 @@ async def _examine_machine(settings: Settings) -> list[Finding]:
 
 
 async def _examine_client(
-    settings: Settings, machine: Machine, examination: Examination, client: Client
+    settings: Settings, machine: Machine, client: Client, file: Path | None, *, is_named: bool
 ) -> AsyncIterator[tuple[str, Finding]]:
     """Yield a title and a finding for each entry for mcp-notebook in a client's settings."""
-    file = examination.file or client.find_file(machine)
     try:
-        servers = read_servers(client, machine, examination.file)
+        servers = read_servers(client, machine, file)
     except ClientError as error:
         yield client.title, complain(str(error))
         return
     for server in servers:
         title = f"{client.title}: the server {server.name!r} in {server.file}"
-        if client.belongs_to_folder and examination.client is None:
+        if client.belongs_to_folder and not is_named:
             # Another user may have written it: its command would run, or get the user's token.
             step = f"Read it first, then check it with `mcp-notebook doctor {client.name}`."
             yield title, note("It belongs to this folder, so it was not checked.", step)
         else:
             yield title, await check_server(server, settings, machine)
-    if servers or examination.client is None:
+    if servers or not is_named:
         return
     words = ["mcp-notebook", "install", client.name]
-    words += ["--file", str(file)] if examination.file else []
+    words += ["--file", str(file)] if file else []
     repair = f"`{shlex.join(words)}`"
-    yield client.title, explain("no entry", client=client.title, file=file, repair=repair)
+    place = file or client.find_file(machine)
+    yield client.title, explain("no entry", client=client.title, file=place, repair=repair)
 
 
 def _print_section(title: str, findings: Sequence[Finding]) -> int:

@@ -69,6 +69,11 @@ class AuthorizedHandler(APIHandler):
         """
         raise HTTPError(HTTPStatus.UNAUTHORIZED, _NO_LOGIN)
 
+    def refuse(self, status: HTTPStatus, text: str) -> None:
+        """Answer a request with the reason why nothing was done."""
+        self.set_status(status)
+        self.finish({"message": text})
+
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Answer with an error in JSON."""
         if status_code == HTTPStatus.UNAUTHORIZED:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+import msgspec
 
 from mcp_notebook.clients.client import Machine
 from mcp_notebook.clients.panel_clients import connect_client, list_clients, name_clients
@@ -38,9 +38,7 @@ Place = Literal["local", "remote", "JupyterHub", "Binder"]
 """Where the server is, seen from the browser."""
 
 
-class _Connect(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _Connect(msgspec.Struct, forbid_unknown_fields=True):
     client: str
     """The client's name."""
     replace: bool = False
@@ -66,17 +64,17 @@ class ClientsHandler(AuthorizedHandler):
         the client cannot be connected.
         """
         try:
-            order = _Connect.model_validate_json(self.request.body)
-        except ValidationError:
-            return self._refuse(HTTPStatus.BAD_REQUEST, _NO_CLIENT)
+            order = msgspec.json.decode(self.request.body, type=_Connect)
+        except msgspec.DecodeError:
+            return self.refuse(HTTPStatus.BAD_REQUEST, _NO_CLIENT)
         if self._find_place() != "local":
-            return self._refuse(HTTPStatus.FORBIDDEN, _ELSEWHERE)
+            return self.refuse(HTTPStatus.FORBIDDEN, _ELSEWHERE)
         try:
             message = await asyncio.to_thread(
                 connect_client, order.client, self._machine, replace=order.replace
             )
         except McpNotebookError as error:
-            return self._refuse(HTTPStatus.CONFLICT, str(error))
+            return self.refuse(HTTPStatus.CONFLICT, str(error))
         self.finish({"message": message})
         return None
 
@@ -89,10 +87,6 @@ class ClientsHandler(AuthorizedHandler):
 
     def _find_place(self) -> Place:
         return find_place(self.request.remote_ip or "", self.request.headers, os.environ)
-
-    def _refuse(self, status: HTTPStatus, text: str) -> None:
-        self.set_status(status)
-        self.finish({"message": text})
 
 
 def find_place(ip: str, headers: Mapping[str, str], env: Mapping[str, str]) -> Place:

@@ -134,8 +134,10 @@ class McpHandler(AuthorizedHandler):
     async def _exchange(self, notebook: str) -> None:
         connections = await self._bridge.connect()
         fields = list(self._list_fields())
+        # Whatever the name of the notebook is: the bridge resolves no dots.
+        path = f"/mcp/{quote(notebook)}" if notebook else "/mcp"
         async with connections.exchange(
-            self.request.method or "", _make_path(notebook), fields, self.request.body
+            self.request.method or "", path, fields, self.request.body
         ) as answer:
             self.set_status(answer.status)
             self.clear_header("Content-Type")
@@ -154,8 +156,3 @@ class McpHandler(AuthorizedHandler):
         for name, value in self.request.headers.get_all():
             if name.lower() in _REQUEST_HEADERS or name.lower().startswith("mcp-"):
                 yield name.encode("latin-1"), value.encode("latin-1")  # as tornado decodes them
-
-
-def _make_path(notebook: str) -> str:
-    """Return the bridge's path for a notebook, whatever its name; the bridge resolves no dots."""
-    return f"/mcp/{quote(notebook)}" if notebook else "/mcp"

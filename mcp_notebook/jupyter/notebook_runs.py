@@ -24,6 +24,7 @@ from queue import Empty
 from typing import Any, cast
 from weakref import WeakValueDictionary
 
+import msgspec
 from jupyter_client.asynchronous.client import AsyncKernelClient
 from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
 from jupyter_client.session import Session
@@ -31,7 +32,6 @@ from jupyter_core.utils import ensure_async
 from jupyter_server.services.contents.manager import ContentsManager
 from jupyter_server.services.kernels.kernelmanager import MappingKernelManager
 from jupyter_server.services.sessions.sessionmanager import SessionManager
-from pydantic import BaseModel, ConfigDict, ValidationError
 from tornado.ioloop import PeriodicCallback
 from tornado.iostream import StreamClosedError
 from tornado.web import HTTPError
@@ -306,10 +306,9 @@ class NotebookHandler(AuthorizedHandler):
         The status is 400 if the body is not an order.
         """
         try:
-            order = _Order.model_validate_json(self.request.body)
-        except ValidationError:
-            self.set_status(HTTPStatus.BAD_REQUEST)
-            self.finish({"message": _NO_ORDER})
+            order = msgspec.json.decode(self.request.body, type=_Order)
+        except msgspec.DecodeError:
+            self.refuse(HTTPStatus.BAD_REQUEST, _NO_ORDER)
             return
         self.set_header("Content-Type", "text/event-stream")
         self.set_header("Cache-Control", "no-cache")
@@ -355,9 +354,7 @@ def _find_process(kernel: Any) -> int | None:
     return getattr(kernel.provisioner, "pid", None)
 
 
-class _Order(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _Order(msgspec.Struct, forbid_unknown_fields=True):
     path: str
     """The notebook, seen from the server's root folder."""
     run: bool = False

@@ -141,16 +141,16 @@ class ActionHandler(AuthorizedHandler):
             action = _ANY_ACTION.decode(self.request.body)
         except msgspec.DecodeError as error:
             text = f"This is not an action of the side panel: {error}."
-            return _refuse(self, HTTPStatus.BAD_REQUEST, text)
+            return self.refuse(HTTPStatus.BAD_REQUEST, text)
         links = _find_links(self)
         try:
             async with links.opened():
                 answer, _ = await links.ask(action.kernel, action.write, record=action.record)
         except LinkError as error:
-            return _refuse(self, HTTPStatus.CONFLICT, str(error))
+            return self.refuse(HTTPStatus.CONFLICT, str(error))
         text, is_error = _read(answer)
         if is_error:
-            return _refuse(self, HTTPStatus.CONFLICT, text)
+            return self.refuse(HTTPStatus.CONFLICT, text)
         self.finish({"message": text})
         return None
 
@@ -180,13 +180,13 @@ class CallHandler(AuthorizedHandler):
             async with links.opened():
                 details, attachments = await links.ask(kernel, make)
         except LinkError as error:
-            return _refuse(self, HTTPStatus.CONFLICT, str(error))
+            return self.refuse(HTTPStatus.CONFLICT, str(error))
         if not details.is_known:
-            return _refuse(self, HTTPStatus.NOT_FOUND, _NO_DETAILS)
+            return self.refuse(HTTPStatus.NOT_FOUND, _NO_DETAILS)
         if is_cell and not details.has_cell:
-            return _refuse(self, HTTPStatus.NOT_FOUND, _NO_RESULT)
+            return self.refuse(HTTPStatus.NOT_FOUND, _NO_RESULT)
         if index is not None and not attachments:
-            return _refuse(self, HTTPStatus.NOT_FOUND, _NO_PICTURE)
+            return self.refuse(HTTPStatus.NOT_FOUND, _NO_PICTURE)
         if is_cell:
             self._send_part("application/json", attachments[0], "no-store")
         elif index is not None:
@@ -291,12 +291,6 @@ def end_with_logout(app: Any) -> None:
 def _find_pages(handler: JupyterHandler) -> set["ChangesHandler"]:
     """Return the open WebSockets."""
     return cast("set[ChangesHandler]", handler.settings.setdefault(_PAGES_KEY, set()))
-
-
-def _refuse(handler: JupyterHandler, status: HTTPStatus, text: str) -> None:
-    """Answer with an error. An `HTTPError` would take the text for a format."""
-    handler.set_status(status)
-    handler.finish({"message": text})
 
 
 def _find_links(handler: JupyterHandler) -> NotebookLinks:

@@ -42,7 +42,12 @@ from mcp_notebook.kernel.notebook.cells import CallNames
 from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts
 from mcp_notebook.kernel.notebook.declarations import declare_decorated, list_decorated
 from mcp_notebook.kernel.notebook.inspection import Inspection, make_variable_uri
-from mcp_notebook.kernel.notebook.loaded_extension import EXTENSION, find_cell, read_request
+from mcp_notebook.kernel.notebook.loaded_extension import (
+    EXTENSION,
+    find_cell,
+    get_parent,
+    read_metadata,
+)
 from mcp_notebook.kernel.notebook.magics.completion import MagicCompleter
 from mcp_notebook.kernel.notebook.magics.magics import McpMagics, suggest_correction
 from mcp_notebook.kernel.notebook.magics.mcp_verbs import Notebook
@@ -98,6 +103,7 @@ class Extension:
         self, shell: InteractiveShell, settings: Settings, previous: "Extension | None" = None
     ) -> None:
         self.shell = shell
+        self.request = get_parent(shell)
         self.settings = settings
         self._previous = previous
         self._log = OwnLog(settings.home)
@@ -381,12 +387,13 @@ class Extension:
     def _before_cell(self, info: object) -> None:
         if current_capture() is not None:
             return  # a call runs a cell, by `run_cell`
+        self.request = get_parent(self.shell)
         if not self.invoker.runs_cell and self.shell.payload_manager is not None:
             self.shell.payload_manager.clear_payload()  # of threads that calls have started
         self.invoker.cell_started()
         self._prompts.show_unseen()  # this cell may be of a frontend without side panel
         self._endpoint.note_change()  # a call may wait for the cell
-        self.cell_tools.note_deleted(read_request(self.shell).get("deletedCells"))
+        self.cell_tools.note_deleted(read_metadata(self.request).get("deletedCells"))
         cell = getattr(info, "cell_id", None)
         self.cell_tools.begin_run(cell)
         self.proposing.before_cell(cell, str(getattr(info, "raw_cell", "")))

@@ -173,7 +173,7 @@ class Commands:
         return start(command, self.home, self.home / "work", self.env, has_pipes=has_pipes)
 
 
-def set_up(assistant: Assistant, home: Path, url: str, modules: Path) -> Commands:
+def set_up(assistant: Assistant, home: Path, url: str, modules: Path, *options: str) -> Commands:
     """Set an assistant up with the notebook's server and a model.
 
     Args:
@@ -181,17 +181,19 @@ def set_up(assistant: Assistant, home: Path, url: str, modules: Path) -> Command
         home: Its home folder.
         url: The address of the model.
         modules: The assistants' packages.
+        *options: Those of `mcp-notebook install` for a server that runs already.
     """
     if assistant.write_settings is not None:
         assistant.write_settings(home, url)
     (home / "work").mkdir()
     if assistant.client:
-        _install(assistant.client, home)
+        _install(assistant.client, home, *options)
     else:
         client = find_client("mcp.json")
         assert assistant.write_server is not None
         assistant.write_server(home, client.make_entry(build_launch(client, Settings())))
-    judge_settings(home)
+    if not options:  # else, `judging_proxy` is there
+        judge_settings(home)
     node = find_node(modules)
     machine = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
     program = modules / assistant.program.format(platform=f"{sys.platform}-{machine}")
@@ -201,9 +203,9 @@ def set_up(assistant: Assistant, home: Path, url: str, modules: Path) -> Command
     return Commands(command, home, env)
 
 
-def _install(client: str, home: Path) -> None:
+def _install(client: str, home: Path, *options: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "mcp_notebook", "install", client],
+        [sys.executable, "-m", "mcp_notebook", "install", client, *options],
         cwd=home / "work",
         env={"HOME": str(home), "PATH": "/usr/bin:/bin"},
         check=False,

@@ -1,4 +1,4 @@
-"""Calls as they are reported to observers."""
+"""Calls as they are reported to the audit log."""
 
 from mcp_notebook.bridge.telemetry.call_events import CallEnd, CallStart
 

@@ -144,7 +144,7 @@ async def served(
                     authenticators=authenticators,
                     stop=here.stop,
                     connections=Connections(
-                        RefusalLog([lambda *refusal: here.refusals.append(refusal)]),
+                        RefusalLog(lambda *refusal: here.refusals.append(refusal)),
                         connections,
                     ),
                 )

@@ -1,6 +1,6 @@
 """Servers of MCP in the test's own process that are linked to a real kernel, and their clients."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import fields
 from typing import Any
@@ -14,11 +14,11 @@ from mcp_notebook.bridge.access.caller import OWNER, Caller
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.server import FirstTools, NotebookServer, ServerOptions
-from mcp_notebook.bridge.telemetry.call_events import CallObserver
+from mcp_notebook.bridge.telemetry.audit_log import AuditLog
 
 
 class Notes(list):
-    """An observer that keeps what it hears."""
+    """An audit log that keeps what it hears."""
 
     note_start = note_end = note_refusal = note_view = list.append
 
@@ -28,7 +28,7 @@ def make_server(
     links: Links,
     *,
     default_caller: Caller = OWNER,
-    observers: Sequence[CallObserver] = (),
+    audit: AuditLog | None = None,
     **options: Any,
 ) -> NotebookServer:
     """Return a server.
@@ -37,7 +37,7 @@ def make_server(
         catalog: The tools.
         links: The links to the kernels.
         default_caller: As for `NotebookServer`.
-        observers: As for `NotebookServer`.
+        audit: As for `NotebookServer`.
         **options: Fields of `ServerOptions` and of `FirstTools`.
     """
     waits = {
@@ -49,7 +49,7 @@ def make_server(
         ServerOptions(**options),
         first_tools=FirstTools(**waits),
         default_caller=default_caller,
-        observers=observers,
+        audit=audit,
     )
 
 

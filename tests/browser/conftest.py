@@ -16,16 +16,8 @@ else:
     import assistant
     from lab_page import Guard, NotebookPage
     from lab_server import lab_server
-    from web_browser import launched_chromium
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
-
-
-def pytest_collection_modifyitems(items):
-    """Let a page open even where that takes minutes."""
-    for item in items:
-        if item.nodeid.startswith("tests/browser/"):
-            item.add_marker(pytest.mark.timeout(600))
 
 
 @pytest.fixture(scope="session")
@@ -35,13 +27,6 @@ def server():
     with lab_server(home) as server:
         yield server
     shutil.rmtree(home, ignore_errors=True)
-
-
-@pytest.fixture(scope="session")
-def chromium():
-    """The one browser."""
-    with launched_chromium() as browser:
-        yield browser
 
 
 @pytest.fixture

@@ -20,11 +20,11 @@ def test_a_question_is_answered_in_a_cell_where_no_page_has_the_side_panel(
 ):
     notebook = open_notebook("quickstart.ipynb")
     notebook.run_all()
-    expect(notebook.page.locator(".jp-mcp-line")).to_have_count(1, timeout=SOON)  # it is watched
+    notebook.run(CAREFUL)
+    expect(notebook.page.locator(".jp-mcp-line")).to_have_count(2, timeout=SOON)  # it is watched
     assistant = find_assistant(notebook.run("%mcp serve"))
     # As when the extension is disabled: the kernel has no watcher.
-    notebook.run("get_ipython()._mcp_notebook.panel.set_watched(frozenset())")
-    below = notebook.run(CAREFUL)
+    below = notebook.run("get_ipython()._mcp_notebook.panel.set_watched(frozenset())")
     call = assistant.start_call("forget", customer="Ada")
     expect(below).to_contain_text("%mcp allow 1 session", timeout=SOON)
     look_at("question", notebook, below)

@@ -6,6 +6,8 @@ import threading
 from contextlib import contextmanager
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import assistant as assistants
 import psutil
@@ -82,7 +84,8 @@ def test_what_changed_since_a_tool_was_locked_is_shown_and_a_click_locks_it_agai
         notebook.photograph(f"side_panel_lock_{theme}", panel.place)
         assert find_violations(panel.place) == []
     panel.button("Lock rain_in again, as it is now").click()
-    panel.expect_text("Locked rain_in as it is now, in quickstart-0.tools.lock.")
+    name = Path(urlsplit(notebook.page.url).path).stem
+    panel.expect_text(f"Locked rain_in as it is now, in {name}.tools.lock.")
     expect(panel.section("Tools").get_by_text("Changed since")).to_have_count(0, timeout=SOON)
 
 

@@ -39,7 +39,7 @@ def show(settings):
 
 
 def _write(settings, *ends):
-    with write_audit_log(settings) as (log,):
+    with write_audit_log(settings) as log:
         for end in ends:
             log.note_start(end.start)
             log.note_end(end)
@@ -58,7 +58,7 @@ def _append(settings, *records):
 @pytest.mark.smoke
 def test_a_call_is_a_line_that_people_can_read(settings, show):
     _write(settings, _ended(1), _ended(2, "error", error="ValueError: no orders\nin 2031"))
-    with write_audit_log(settings) as (log,):
+    with write_audit_log(settings) as log:
         log.note_refusal(CallRefusal(at=0, caller="bob", client="", tool="x", reason="Too many."))
         log.note_refusal(
             CallRefusal(at=0, caller="b", client="", tool="p", tool_kind="prompt", reason="No.")
@@ -100,7 +100,7 @@ def test_options_choose_calls(settings, show, options, ids):
 
 
 def test_calls_that_run_come_last(settings, show):
-    with write_audit_log(settings) as (log,):
+    with write_audit_log(settings) as log:
         log.note_start(start_of(1, at=time.time()))
         log.note_start(start_of(2, at=time.time()))
         log.note_end(end_of(start_of(2)))
@@ -145,7 +145,7 @@ def test_people_see_an_error_without_its_traceback_and_on_one_line(settings, sho
 
 
 def test_refused_requests_are_shown_unless_calls_are_chosen(settings, show):
-    with write_audit_log(settings) as (log,):
+    with write_audit_log(settings) as log:
         log.note_request("127.0.0.1 port 7", "the bearer token is wrong", 1)
         log.note_request("several addresses", "too many", 1_234)
     one, more = show("--failed", "--since", "1h")[0]

@@ -1,9 +1,12 @@
 """`mcp-notebook stop`: which call is meant, what is listed, what is said."""
 
+import os
 import re
 from contextlib import contextmanager
 
+import anyio
 import pytest
+from kernel_stand_ins import peer, welcome
 from live import Link, live_kernel, record_of, soon, text_of
 from msgspec import structs
 
@@ -121,6 +124,36 @@ async def test_without_calls_there_is_nothing_to_list(settings, capsys):
         CallError, match=r"it may have ended\. No other call is waiting or running\.$"
     ):
         await stop_call(settings, "1")
+
+
+@pytest.mark.parametrize(
+    ("says", "problem"),
+    [
+        (messages.Goodbye(reason="The kernel was restarted."), "lost: The kernel was restarted."),
+        (b"\0\0\0\2[]", "The link to the kernel failed"),
+        (b"", "did not report within 0.5 s whether the call ended"),
+    ],
+)
+@pytest.mark.skipif(os.name == "nt", reason="the stand-ins listen on Unix sockets")
+async def test_a_kernel_that_leaves_or_says_nothing_is_one_sentence(home, says, problem):
+    settings = Settings(home=home)
+    call = messages.CallInfo(number=3, tool="top", doing="running for 1 s")
+    async with peer(home, structs.replace(welcome(), calls=[call])) as kernel:
+        write_record(settings.records_folder, kernel.record)
+        async with anyio.create_task_group() as tasks:
+
+            async def answer():
+                while not any(isinstance(each, messages.StopCall) for each in kernel.heard):
+                    await anyio.lowlevel.checkpoint()
+                kernel.say(says)
+                if isinstance(says, messages.Goodbye):
+                    kernel.writer.close()
+
+            tasks.start_soon(answer)
+            with pytest.raises(CallError, match=problem):
+                await stop_call(settings, "3", seconds=0.5)
+    (sent,) = (each for each in kernel.heard if isinstance(each, messages.StopCall))
+    assert (sent.number, sent.reason, sent.by) == (3, REASON, "you, with `mcp-notebook stop`")
 
 
 def test_the_command_ends_with_a_failure_if_there_is_no_such_call(settings, monkeypatch, capsys):

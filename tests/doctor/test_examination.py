@@ -24,7 +24,7 @@ from mcp_notebook.cli import main
 from mcp_notebook.clients.known_clients import CLIENTS
 from mcp_notebook.discovery.records import write_record
 from mcp_notebook.doctor import probes
-from mcp_notebook.doctor.examination import Examination, examine
+from mcp_notebook.doctor.examination import examine
 from mcp_notebook.mcp_client.stdio import open_command
 from mcp_notebook.settings.settings import Settings
 from mcp_notebook.text.terminal import print_check
@@ -164,7 +164,7 @@ async def test_a_kernel_of_another_version_is_named_with_what_to_upgrade(user, c
     newer = welcome("top", protocol=messages.PROTOCOL_VERSION + 1)
     async with peer(user, newer, name="sales") as kernel:
         write_record(settings.records_folder, kernel.record)
-        assert not await examine(settings, Examination(client=CLIENTS["cursor"]))
+        assert not await examine(settings, CLIENTS["cursor"])
     said = capsys.readouterr().out
     assert "✗ The notebook sales cannot be reached: " in said
     assert "upgrade" in said.lower()

@@ -177,7 +177,7 @@ async def test_what_users_call_themselves_changes_nothing_but_what_stands_beside
         f'Asked by: "{users[-1]}", called "alice"',
     ]
     log = read_ends(module_home / ".mcp-notebook" / "audit.jsonl")
-    records = [record for record in log if "#same-" in record["caller"]]
+    records = [record for record in log if "#same-" in record.get("caller", "")]
     assert [record["caller"] for record in records] == users
     assert [record["user"] for record in records] == ["alice", *["owner"] * 19, "bob", "alice"]
 

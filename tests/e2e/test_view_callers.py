@@ -13,7 +13,7 @@ from mcp.shared.exceptions import MCPError
 from task_client import TasksExtension
 from typer.testing import CliRunner
 
-from mcp_notebook.bridge.views.pages import PAGES
+from mcp_notebook.bridge.views.pages import RESULT_URI
 from mcp_notebook.cli import main
 from mcp_notebook.meta_keys import VIEW
 from mcp_notebook.text.missing_tools import READ_RESOURCE
@@ -140,7 +140,7 @@ async def test_a_caller_reads_the_views_of_its_own_results_and_nobody_elses(
 async def test_a_result_has_its_view_wherever_the_call_ran(url, tool):
     async with host(url) as client:
         listed = await until_listed(client, tool)
-        assert listed[tool].meta["ui"]["resourceUri"] == PAGES["result"].uri
+        assert listed[tool].meta["ui"]["resourceUri"] == RESULT_URI
         first, second = [await client.call_tool(tool, {}) for _ in range(2)]
         for result in (first, second):
             assert await rows_of(client, result.meta[VIEW]) == [["1"], ["2"]]

@@ -7,7 +7,7 @@ import pytest
 from clients import VIEW_WAYS, Changes, tool_kernel, until_listed
 from mcp.shared.exceptions import MCPError
 
-from mcp_notebook.bridge.views.pages import MIME_TYPE, PAGES
+from mcp_notebook.bridge.views.pages import MIME_TYPE, RESULT_URI
 from mcp_notebook.meta_keys import VIEW
 from mcp_notebook.text.missing_tools import READ_RESOURCE
 
@@ -86,7 +86,7 @@ async def test_the_list_says_which_tools_have_a_view_to_clients_that_show_views_
 ):
     async with host(era, transport) as client:
         tools = pages(await until_listed(client, "hidden"))
-    page = PAGES["result"].uri
+    page = RESULT_URI
     assert (tools["rain"], tools["records"]) == (page, page)
     assert (tools["text"], tools["hidden"]) == (None, None)
     async with connect(era, transport) as client:
@@ -102,7 +102,7 @@ async def test_a_view_reads_its_table_in_pages_and_other_clients_get_what_they_a
     assert VIEW not in (plain.meta or {})
     async with host("auto", "http") as client:
         await until_listed(client, "rain")
-        (page,) = (await client.read_resource(PAGES["result"].uri)).contents
+        (page,) = (await client.read_resource(RESULT_URI)).contents
         assert page.mime_type == MIME_TYPE
         assert "<script>" in page.text
         shown = await client.call_tool("rain", {"rows": 5})
@@ -139,7 +139,7 @@ async def test_the_list_changes_once_when_a_tool_without_annotation_has_returned
             assert (await view_of(client, name, kind="table"))["kind"] == "table"
             await changes.seen.wait()
         tools = pages(await until_listed(client, name))
-        assert tools[name] == PAGES["result"].uri
+        assert tools[name] == RESULT_URI
         assert await view_of(client, name, kind="a text") is None
 
 

@@ -1,5 +1,6 @@
 """One server of VS Code and one browser for all tests of a worker, a window for each."""
 
+import shutil
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,15 +11,10 @@ if find_spec("playwright") is None:
     collect_ignore_glob = ["test_[!m]*.py"]  # they need the extra `browser`
 else:
     from npm_packages import CannotInstall, bring_in
-    from vs_code import CodeServer, StdioAssistant, Window, remove
-    from web_browser import launched_chromium
+    from playwright.sync_api import expect
+    from vs_code import SOON, CodeServer, StdioAssistant, Window
 
-
-def pytest_collection_modifyitems(items):
-    """Let a window open even where that takes minutes."""
-    for item in items:
-        if item.nodeid.startswith("tests/vscode/"):
-            item.add_marker(pytest.mark.timeout(600))
+from notebooks import LOAD
 
 
 @pytest.fixture(scope="session")
@@ -37,36 +33,29 @@ def server(modules):
     server = CodeServer(modules, home)
     with server.running() as server.address:
         yield server
-    remove(home)
-
-
-@pytest.fixture(scope="session")
-def chromium():
-    """The one browser."""
-    with launched_chromium() as browser:
-        yield browser
+    shutil.rmtree(home, ignore_errors=True)  # its last processes may still write
 
 
 @pytest.fixture
-def context(chromium):
-    """What windows share in a test."""
+def open_window(server, chromium):
+    """Open windows: a function, given the cells of a notebook in which the tools are declared."""
     context = chromium.new_context(
         viewport={"width": 1280, "height": 860}, permissions=["clipboard-read", "clipboard-write"]
     )
-    yield context
-    context.close()
 
-
-@pytest.fixture
-def open_window(server, context):
-    """Open windows: a function, given the folder."""
-
-    def open_window(folder=None):
-        folder = folder or Path(tempfile.mkdtemp(prefix="folder", dir=server.home))
-        return Window(context.new_page(), server.address, folder)
+    def open_window(*cells):
+        folder = Path(tempfile.mkdtemp(prefix="folder", dir=server.home))
+        window = Window(context.new_page(), server.address, folder)
+        if cells:
+            window.open("weather.ipynb", LOAD, *cells)
+            window.run_all()
+            tools = sum("%%mcp_tool" in cell for cell in cells)
+            expect(window.status_bar).to_contain_text(f"{tools} tool", timeout=SOON)
+        return window
 
     yield open_window
     server.end_kernels()
+    context.close()
 
 
 @pytest.fixture

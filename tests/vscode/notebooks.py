@@ -23,3 +23,8 @@ def wait() -> str:
     import threading
     threading.Event().wait()
 '''
+UNLOAD = """
+from pathlib import Path
+if Path("unload").exists():
+    get_ipython().run_line_magic("unload_ext", "mcp_notebook")
+"""

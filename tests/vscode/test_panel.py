@@ -8,7 +8,7 @@ from live import TIMEOUT
 from playwright.sync_api import expect
 from vs_code import SOON
 
-from notebooks import DROP, LOAD, PLOT, RAIN, WAIT
+from notebooks import DROP, LOAD, PLOT, RAIN, UNLOAD, WAIT
 
 pytestmark = pytest.mark.vscode
 
@@ -32,11 +32,8 @@ def test_the_panel_shows_a_notebook_from_its_first_cell_to_the_end_of_its_kernel
 
 
 def test_calls_are_seen_and_recorded_and_run_again(open_window, assistant):
-    window = open_window()
-    window.open("weather.ipynb", LOAD, RAIN, PLOT)
-    window.run_all()
+    window = open_window(RAIN, PLOT)
     panel = window.panel
-    panel.expect_text("plot", section="Tools")
     assert assistant.call("rain", day=3) == "3 mm"
     assert "ZeroDivisionError" in assistant.call("rain", day=0)
     assistant.call("plot")
@@ -54,11 +51,8 @@ def test_calls_are_seen_and_recorded_and_run_again(open_window, assistant):
 
 
 def test_a_call_is_stopped_in_the_panel_and_in_the_status_bar(open_window, assistant):
-    window = open_window()
-    window.open("weather.ipynb", LOAD, WAIT)
-    window.run_all()
+    window = open_window(WAIT)
     panel = window.panel
-    panel.expect_text("wait", section="Tools")
     call = assistant.start_call("wait")
     panel.expect_text("wait()", section="Running calls")
     panel.button("Stop wait").click()
@@ -70,12 +64,9 @@ def test_a_call_is_stopped_in_the_panel_and_in_the_status_bar(open_window, assis
     assert call.result(TIMEOUT) == "The user stopped the call in VS Code."
 
 
-def test_a_restart_is_told_and_the_tools_come_back(open_window, assistant):
-    window = open_window()
-    window.open("weather.ipynb", LOAD, RAIN)
-    window.run_all()
+def test_a_restart_is_told_and_the_tools_come_back_unless_they_are_unloaded(open_window, assistant):
+    window = open_window(RAIN, UNLOAD)
     panel = window.panel
-    panel.expect_text("rain", section="Tools")
     assert assistant.call("rain", day=3) == "3 mm"
     panel.expect_text("rain(day=3)", section="Last calls")
     window.run_command("Tests: Restart Kernel")
@@ -85,6 +76,12 @@ def test_a_restart_is_told_and_the_tools_come_back(open_window, assistant):
     panel.expect_text("rain(day=3)", section="Calls before the restart at .*")
     panel.button("Run their cells and all above").click()
     panel.expect_text("rain", section="Tools")
+    (window.folder / "unload").touch()
+    window.run_all()
+    panel.expect_text("This notebook offers no tools yet")
+    panel.button("Load mcp_notebook").click()
+    panel.expect_text("None yet.", section="Tools")
+    expect(panel.place).not_to_contain_text("gone until")
 
 
 def test_the_panel_connects_clients_of_this_machine(open_window, server):
@@ -102,11 +99,8 @@ def test_the_panel_connects_clients_of_this_machine(open_window, server):
 
 
 def test_the_panel_can_be_read_in_each_theme(open_window, assistant):
-    window = open_window()
-    window.open("weather.ipynb", LOAD, RAIN, DROP)
-    window.run_all()
+    window = open_window(RAIN, DROP)
     panel = window.panel
-    panel.expect_text("drop", section="Tools")
     assistant.call("rain", day=0)
     panel.expect_text("ZeroDivisionError", section="Last calls")
     call = assistant.start_call("drop", table="rain")

@@ -5,7 +5,7 @@ from live import TIMEOUT
 from playwright.sync_api import expect
 from vs_code import SOON
 
-from notebooks import DROP, LOAD
+from notebooks import DROP
 
 pytestmark = pytest.mark.vscode
 
@@ -13,10 +13,7 @@ HOSTILE = "[tables](command:workbench.action.closeWindow) $(trash)\n\nDeny"
 
 
 def test_a_question_is_answered_by_its_notification(open_window, assistant):
-    window = open_window()
-    window.open("weather.ipynb", LOAD, DROP)
-    window.run_all()
-    expect(window.status_bar).to_contain_text("1 tool", timeout=SOON)
+    window = open_window(DROP)
     call = assistant.start_call("drop", table="rain")
     asked = window.notification("weather: Allow this call")
     expect(asked).to_contain_text('Arguments: table = "rain"', timeout=SOON)
@@ -27,10 +24,7 @@ def test_a_question_is_answered_by_its_notification(open_window, assistant):
 
 
 def test_a_hostile_argument_makes_neither_a_link_nor_a_line_of_its_own(open_window, assistant):
-    window = open_window()
-    window.open("weather.ipynb", LOAD, DROP)
-    window.run_all()
-    expect(window.status_bar).to_contain_text("1 tool", timeout=SOON)
+    window = open_window(DROP)
     call = assistant.start_call("drop", table=HOSTILE)
     asked = window.notification("weather: Allow this call")
     expect(asked).to_contain_text(r"[tables] (command:workbench.action.closeWindow)", timeout=SOON)
@@ -40,11 +34,8 @@ def test_a_hostile_argument_makes_neither_a_link_nor_a_line_of_its_own(open_wind
 
 
 def test_a_question_that_the_panel_shows_is_no_notification(open_window, assistant):
-    window = open_window()
-    window.open("weather.ipynb", LOAD, DROP)
-    window.run_all()
+    window = open_window(DROP)
     panel = window.panel
-    panel.expect_text("drop", section="Tools")
     for answer, result in (("Allow", "dropped a"), ("Deny", "did not allow it")):
         call = assistant.start_call("drop", table="a")
         panel.expect_text('table = "a"', section="Questions")
@@ -54,10 +45,7 @@ def test_a_question_that_the_panel_shows_is_no_notification(open_window, assista
 
 
 def test_an_answer_that_comes_too_late_gets_a_sentence(open_window, assistant):
-    window = open_window()
-    window.open("weather.ipynb", LOAD, DROP)
-    window.run_all()
-    expect(window.status_bar).to_contain_text("1 tool", timeout=SOON)
+    window = open_window(DROP)
     call = assistant.start_call("drop", table="a")
     expect(window.notification('table = "a"')).to_be_visible(timeout=SOON)
     window.run_command("Deny All Calls That Ask")
@@ -68,10 +56,7 @@ def test_an_answer_that_comes_too_late_gets_a_sentence(open_window, assistant):
 
 
 def test_an_answer_is_not_taken_for_the_question_of_a_restarted_kernel(open_window, assistant):
-    window = open_window()
-    window.open("weather.ipynb", LOAD, DROP)
-    window.run_all()
-    expect(window.status_bar).to_contain_text("1 tool", timeout=SOON)
+    window = open_window(DROP)
     lost = assistant.start_call("drop", table="a")
     expect(window.notification('table = "a"')).to_be_visible(timeout=SOON)
     window.run_command("Tests: Restart Kernel")
@@ -88,10 +73,7 @@ def test_an_answer_is_not_taken_for_the_question_of_a_restarted_kernel(open_wind
 
 
 def test_only_the_window_with_the_notebook_asks(open_window, assistant):
-    window, other = open_window(), open_window()
-    window.open("weather.ipynb", LOAD, DROP)
-    window.run_all()
-    expect(window.status_bar).to_contain_text("1 tool", timeout=SOON)
+    other, window = open_window(), open_window(DROP)
     panel = other.panel
     panel.expect_text("weather", section="All notebooks")
     call = assistant.start_call("drop", table="rain")

@@ -15,11 +15,8 @@ ENTRY = {"servers": {"own": {"type": "stdio", "command": "python", "args": ["-m"
 
 
 def test_vs_code_calls_the_tools_of_the_open_notebook_without_a_settings_file(open_window):
-    window = open_window()
-    window.open("weather.ipynb", LOAD, RAIN, DROP)
-    window.run_all()
+    window = open_window(RAIN, DROP)
     panel = window.panel
-    panel.expect_text("drop", section="Tools")
     assert window.list_servers() == ["notebook"]
     window.start_server("notebook")
     panel.expect_text("code-server", section="Clients")
@@ -34,11 +31,8 @@ def test_vs_code_calls_the_tools_of_the_open_notebook_without_a_settings_file(op
 
 
 def test_copilots_agent_calls_the_tool(open_window):
-    window = open_window()
-    window.open("weather.ipynb", LOAD, RAIN)
-    window.run_all()
+    window = open_window(RAIN)
     panel = window.panel
-    panel.expect_text("rain", section="Tools")
     window.start_server("notebook")
     window.wait_for_tool("rain")
     window.start_agent()

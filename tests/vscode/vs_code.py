@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import signal
 import socket
 import subprocess
@@ -344,11 +343,6 @@ class Panel:
         """Wait until it says something."""
         place = self.place if section is None else self.section(section)
         expect(place).to_contain_text(text, timeout=SOON)
-
-
-def remove(folder: Path) -> None:
-    """Remove a server's folder, whose last processes may still write."""
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 class StdioAssistant(Assistant):

@@ -1,15 +1,16 @@
 /** VS Code's extension: the panel, the status bar, questions as notifications, and the commands. */
 import * as vscode from 'vscode';
 
-import { countTools, formatClock } from '../../panel/format';
-import { Action, IOpenCall } from '../../panel/messages';
+import { describeNotebook } from '../../panel/format';
 import { IAsked, PanelStore } from '../../panel/store';
 import { Kernels } from './kernels';
-import { readFront } from './notebook';
+import { findNotebook, readFront } from './notebook';
 import { Servers } from './servers';
 import { TEXTS } from './texts';
 import { PanelView } from './view';
 
+/** Milliseconds between two looks at records and settings, and of the clock in the status bar. */
+const LOOK = 1000;
 /** Characters of a question in a notification: a longer one is read in the panel. */
 const MAX_QUESTION = 400;
 const SHOW = 'mcpNotebook.panel.focus';
@@ -18,16 +19,22 @@ export function activate(context: vscode.ExtensionContext): void {
   const folder = vscode.workspace.workspaceFolders?.[0]?.uri.fsPath ?? '/';
   const kernels = new Kernels(context.extension.packageJSON.version, folder);
   const store = new PanelStore(kernels);
-  const view = new PanelView(context.extensionUri, kernels, readFront);
+  const view = new PanelView(context, kernels);
   const servers = new Servers(context, kernels);
-  const bar = new StatusBar(store);
+  const bar = new StatusBar(context, store);
   const notifications = new Notifications(store, kernels, view);
 
-  const follow = (status: 'idle' | 'starting' = 'idle') => {
-    const front = readFront();
-    kernels.setOpen(new Set(front.open));
-    store.setFront(front.kernel === null ? null : { kernel: front.kernel, status });
-    view.setFront(front, status);
+  const look = () => {
+    kernels.look(readFront().open);
+    servers.update();
+    if (store.current?.open_calls?.length) {
+      bar.update();
+    }
+  };
+  const follow = () => {
+    store.setFront(readFront().front);
+    view.updateFront();
+    look();
   };
   const update = () => {
     const asks = store.questions.length;
@@ -36,94 +43,66 @@ export function activate(context: vscode.ExtensionContext): void {
     notifications.update();
     servers.update();
     void vscode.commands.executeCommand('setContext', 'mcpNotebook.asks', asks > 0);
-    void vscode.commands.executeCommand('setContext', 'mcpNotebook.runs', bar.calls.length > 0);
-  };
-  kernels.onRestart = kernel => {
-    if (kernel === store.front?.kernel) {
-      follow('starting');
-      follow();
-    }
+    void vscode.commands.executeCommand('setContext', 'mcpNotebook.runs', !!store.current?.open_calls?.length);
   };
   view.onVisible = update;
   store.changed.connect(update);
   store.shown.connect((_, kernel) => {
     // Another window has the notebook, or none.
-    if (kernels.isOpen(kernel)) {
+    if (findNotebook(kernel)) {
       void vscode.commands.executeCommand(SHOW);
     }
   });
-  const act = (kernel: string, action: Action) =>
-    kernels.act(kernel, store.notebooks.get(kernel)?.kernel, action).then(say, say);
+  const timer = setInterval(look, LOOK);
   context.subscriptions.push(
     kernels,
-    bar,
-    vscode.window.registerWebviewViewProvider('mcpNotebook.panel', view),
-    vscode.window.onDidChangeActiveNotebookEditor(() => follow()),
-    vscode.workspace.onDidOpenNotebookDocument(() => follow()),
-    vscode.workspace.onDidCloseNotebookDocument(() => follow()),
+    { dispose: () => clearInterval(timer) },
+    vscode.window.onDidChangeActiveNotebookEditor(follow),
+    vscode.workspace.onDidOpenNotebookDocument(follow),
+    vscode.workspace.onDidCloseNotebookDocument(follow),
     vscode.workspace.onDidChangeNotebookDocument(change => change.contentChanges.length && follow()),
     vscode.window.onDidChangeWindowState(update),
-    vscode.commands.registerCommand('mcpNotebook.stopCalls', () =>
-      bar.calls.forEach(({ number }) => act(store.front?.kernel ?? '', { action: 'stop', call: number }))
-    ),
-    vscode.commands.registerCommand('mcpNotebook.denyCalls', () =>
-      store.questions.forEach(({ kernel, question }) =>
-        act(kernel, { action: 'answer', question: question.number, decision: 'deny' })
-      )
-    )
+    vscode.commands.registerCommand('mcpNotebook.stopCalls', () => store.stopCalls().then(() => say(store.note))),
+    vscode.commands.registerCommand('mcpNotebook.denyCalls', () => store.denyCalls().then(() => say(store.note)))
   );
   follow();
   update();
 }
 
 /** What is in the status bar while the notebook in front has tools, with a clock while one runs. */
-class StatusBar implements vscode.Disposable {
-  constructor(private readonly _store: PanelStore) {
+class StatusBar {
+  constructor(
+    context: vscode.ExtensionContext,
+    private readonly _store: PanelStore
+  ) {
+    context.subscriptions.push(this._item, this._stop);
     this._item.command = SHOW;
     this._item.tooltip = 'Show the tools of the notebook';
     this._stop.command = 'mcpNotebook.stopCalls';
     this._stop.text = '$(debug-stop)';
   }
 
-  /** The calls that wait or run in the notebook in front. */
-  get calls(): IOpenCall[] {
-    return this._store.current?.open_calls ?? [];
-  }
-
   update(): void {
-    clearTimeout(this._timer);
     const notebook = this._store.current;
     if (!notebook?.tools) {
       this._item.hide();
       return this._stop.hide();
     }
-    const parts = [countTools(TEXTS, notebook.tools), ...notebook.clients.slice(0, 1).map(each => each.name)];
     const [call] = notebook.open_calls;
-    if (notebook.questions.length > 0) {
-      parts.push(TEXTS._n('%1 question', '%1 questions', notebook.questions.length));
-    }
     if (call) {
-      parts.push(`${call.tool} ${formatClock(Date.now() / 1000 - (call.began ?? call.came))}`);
       this._stop.tooltip = `Stop ${call.tool}`;
       this._stop.show();
-      this._timer = setTimeout(() => this.update(), 1000);
     } else {
       this._stop.hide();
     }
     // An icon is written as `$(name)`: a client's name is none.
-    this._item.text = `$(tools) ${parts.join(' · ').replace(/\$\(/g, '$ (')}`;
+    const text = describeNotebook(TEXTS, notebook, notebook.questions.length, Date.now() / 1000);
+    this._item.text = `$(tools) ${makePlain(text)}`;
     this._item.show();
-  }
-
-  dispose(): void {
-    clearTimeout(this._timer);
-    this._item.dispose();
-    this._stop.dispose();
   }
 
   private readonly _item = vscode.window.createStatusBarItem('mcpNotebook.tools', vscode.StatusBarAlignment.Left, 10);
   private readonly _stop = vscode.window.createStatusBarItem('mcpNotebook.stop', vscode.StatusBarAlignment.Left, 9);
-  private _timer?: NodeJS.Timeout;
 }
 
 /** Tells of questions that the user does not see in the panel. */
@@ -140,7 +119,7 @@ class Notifications {
       const isSeen =
         this._view.isVisible && vscode.window.state.focused && asked.kernel === this._store.front?.kernel;
       // A window that has not opened the notebook leaves its questions to the one that has.
-      if (!isSeen && this._kernels.isOpen(asked.kernel) && !this._told.has(key)) {
+      if (!isSeen && findNotebook(asked.kernel) && !this._told.has(key)) {
         this._told.add(key);
         void this._tell(asked);
       }

@@ -6,25 +6,14 @@
  */
 import { execFile } from 'child_process';
 import * as fs from 'fs';
-import * as os from 'os';
-import * as path from 'path';
 
-import { IHost, IStream } from '../../panel/host';
-import { Action, Change, Changes, ICallDetails, IMachineClients, INotebookState, IRecordedCell } from '../../panel/messages';
+import { IHost } from '../../panel/host';
+import { Action, Change, ICallDetails, IMachineClients, INotebookState, IRecordedCell } from '../../panel/messages';
 import { merge } from '../../panel/store';
-import { DetailsMessage, IRecord, Link, Request, WithoutId, readRecords } from './link';
+import { DetailsMessage, IRecord, KernelChange, Link, Request, WithoutId, readRecords } from './link';
 
-/** Milliseconds between two looks at the records, where the system tells of no change. */
-const LOOK = 1000;
-/** Bytes that the command about clients may print. */
-const MAX_OUTPUT = 2 ** 20;
 const BY = 'you, in VS Code';
 const REASON = 'The user stopped the call in VS Code.';
-
-/** Return the folder of mcp-notebook's files, as `settings.Settings` does. */
-export function findHome(): string {
-  return process.env.MCP_NOTEBOOK_HOME || path.join(os.homedir(), '.mcp-notebook');
-}
 
 /** Return a file's path as all who name the file write it. */
 export function normalize(file: string): string {
@@ -40,50 +29,38 @@ export class Kernels implements IHost {
     private readonly _version: string,
     /** The folder in which `Connect` looks for clients' settings. */
     private readonly _folder: string
-  ) {
-    const folder = path.join(findHome(), 'kernels');
-    const look = () => this._look(folder);
-    look();
-    this._timer = setInterval(look, LOOK);
-    try {
-      this._watcher = fs.watch(folder, look);
-      this._watcher.on('error', () => undefined);
-    } catch {
-      // The folder comes with the first kernel; until then, it is looked for.
-    }
-  }
-
-  /** Called with a kernel whose process has taken the place of another one. */
-  onRestart: (kernel: string) => void = () => undefined;
+  ) {}
 
   /** The Pythons of the kernels, that of the newest one first. */
   get pythons(): string[] {
-    return [...this._links.values()].flatMap(({ link }) => link.record.python ?? []).reverse();
+    return [...this._links.values()].flatMap(({ record }) => record.python ?? []).reverse();
   }
 
-  /** Say which notebooks this window has open: only their questions are seen here. */
-  setOpen(kernels: Set<string>): void {
-    this._open = kernels;
-    this._links.forEach(({ key, link }) => link.watch(kernels.has(key) ? 'VS Code' : ''));
-  }
-
-  isOpen(kernel: string): boolean {
-    return this._open.has(kernel);
-  }
-
-  openChanges(): IStream {
-    const stream: IStream = { onmessage: null, onclose: null, close: () => this._streams.delete(stream) };
-    // Once its owner listens.
-    queueMicrotask(() => {
-      this._states.forEach((changes, kernel) => tell(stream, { kernel, changes }));
-      tell(stream, { ready: true, requirement: '' });
-      this._streams.add(stream);
+  /** Find the kernels that there are now; only questions of the notebooks that are open are seen here. */
+  look(open: string[]): void {
+    // The newest record of a notebook is the one of the extension that is loaded now.
+    const newest = new Map(readRecords().map(record => [findKey(record), record]));
+    this._links.forEach((link, kernel) => {
+      const record = newest.get(kernel);
+      // An open link says why its kernel leaves, after the record has gone.
+      if (record ? record.id !== link.record.id : link.isClosed) {
+        link.close();
+        this._take({ kernel, changes: null });
+      }
     });
-    return stream;
+    newest.forEach((record, kernel) => {
+      if (!this._links.has(kernel)) {
+        this._links.set(kernel, new Link(kernel, record, this._version, change => this._take(change)));
+      }
+    });
+    this._links.forEach((link, kernel) => link.watch(open.includes(kernel) ? 'VS Code' : ''));
   }
 
-  hasChanges(): Promise<boolean> {
-    return Promise.resolve(true);
+  openChanges(onChange: (change: Change) => void): () => void {
+    this._states.forEach((changes, kernel) => onChange({ kernel, changes }));
+    onChange({ ready: true, requirement: '' });
+    this._streams.add(onChange);
+    return () => this._streams.delete(onChange);
   }
 
   async act(kernel: string, record: string | undefined, action: Action): Promise<string> {
@@ -141,10 +118,8 @@ export class Kernels implements IHost {
   }
 
   dispose(): void {
-    clearInterval(this._timer);
-    this._watcher?.close();
     this._streams.clear();
-    this._links.forEach(({ link }) => link.close());
+    this._links.forEach(link => link.close());
   }
 
   private _runClients(...words: string[]): Promise<string> {
@@ -153,7 +128,7 @@ export class Kernels implements IHost {
       return Promise.reject(new Error('Run `%load_ext mcp_notebook` in a notebook first.'));
     }
     const args = ['-P', '-m', 'mcp_notebook.cli.panel_clients', ...words];
-    const options = { cwd: this._folder, maxBuffer: MAX_OUTPUT, windowsHide: true };
+    const options = { cwd: this._folder, windowsHide: true };
     return new Promise((resolve, reject) => {
       execFile(python, args, options, (error, output, errors) =>
         error ? reject(new Error(errors.trim() || error.message)) : resolve(output.trim())
@@ -174,7 +149,7 @@ export class Kernels implements IHost {
   }
 
   private _get(kernel: string, record?: string): Link {
-    const link = [...this._links.values()].filter(({ key }) => key === kernel).pop()?.link;
+    const link = this._links.get(kernel);
     if (!link || link.isClosed) {
       throw new Error('The notebook has no running mcp-notebook. Run `%load_ext mcp_notebook` in it.');
     }
@@ -184,77 +159,29 @@ export class Kernels implements IHost {
     return link;
   }
 
-  private _look(folder: string): void {
-    const records = readRecords(folder);
-    // The newest record of a notebook is the one of the extension that is loaded now.
-    const newest = new Map(records.map(record => [findKey(record), record]));
-    const ids = new Set([...newest.values()].map(record => record.id));
-    this._links.forEach((_, id) => !ids.has(id) && this._drop(id));
-    newest.forEach((record, key) => !this._links.has(record.id) && this._openLink(key, record));
-  }
-
-  private _openLink(key: string, record: IRecord): void {
-    const { id } = record;
-    try {
-      const link = new Link(record, this._version, {
-        onChanges: changes => this._take(key, record, changes),
-        onShow: () => this._send({ kernel: key, show: true }),
-        onEnd: trouble => {
-          if (!trouble) {
-            return this._drop(id);
-          }
-          // It stays among the links, and is not asked again.
-          const state = { name: record.name, trouble, trouble_kind: 'version' } as INotebookState;
-          this._states.set(key, state);
-          this._send({ kernel: key, changes: state });
+  private _take(change: KernelChange): void {
+    const { kernel } = change;
+    if ('changes' in change) {
+      if (change.changes) {
+        this._states.set(kernel, merge(this._states.get(kernel), change.changes));
+      } else {
+        this._links.delete(kernel);
+        if (!this._states.delete(kernel)) {
+          return;
         }
-      });
-      this._links.set(id, { key, link });
-      link.watch(this._open.has(key) ? 'VS Code' : '');
-    } catch {
-      // The socket went in this moment, or is another user's.
+      }
     }
+    this._streams.forEach(tell => tell(change));
   }
 
-  private _take(key: string, record: IRecord, changes: Changes): void {
-    const before = this._pids.get(key);
-    if (before !== undefined && before !== record.pid) {
-      this.onRestart(key);
-    }
-    this._pids.set(key, record.pid);
-    this._states.set(key, merge(this._states.get(key), changes));
-    this._send({ kernel: key, changes });
-  }
-
-  private _drop(id: string): void {
-    const known = this._links.get(id);
-    this._links.delete(id);
-    known?.link.close();
-    if (known && this._states.delete(known.key)) {
-      this._send({ kernel: known.key, changes: null });
-    }
-  }
-
-  private _send(change: Change): void {
-    this._streams.forEach(stream => tell(stream, change));
-  }
-
-  /** With the names of kernels in the panel, by the ids of their records, oldest first. */
-  private readonly _links = new Map<string, { key: string; link: Link }>();
+  /** By the names of kernels in the panel. */
+  private readonly _links = new Map<string, Link>();
   private readonly _states = new Map<string, INotebookState>();
-  private readonly _pids = new Map<string, number>();
-  private readonly _streams = new Set<IStream>();
-  private _open = new Set<string>();
-  private readonly _timer: NodeJS.Timeout;
-  private _watcher?: fs.FSWatcher;
+  private readonly _streams = new Set<(change: Change) => void>();
 }
 
 function findKey(record: IRecord): string {
   return record.notebook ? normalize(record.notebook) : record.id;
-}
-
-function tell(stream: IStream, change: Change): void {
-  stream.onmessage?.call(stream as WebSocket, { data: JSON.stringify(change) } as MessageEvent);
 }
 
 /** Return the message of the link for an action. */

@@ -10,12 +10,9 @@ import * as net from 'net';
 import * as os from 'os';
 import * as path from 'path';
 
-import { Changes, Decision, ICallDetails } from '../../panel/messages';
+import { Change, Changes, Decision, ICallDetails } from '../../panel/messages';
 
 export const PROTOCOL = 1;
-/** Bytes of a header, and of it with the attachments: no kernel sends more of them here. */
-const MAX_HEADER = 64 * 2 ** 20;
-const MAX_FRAME = 128 * 2 ** 20;
 const NOT_UNDERSTOOD = 'The side panel does not understand this kernel. Install the same version of mcp-notebook for both.';
 /** Milliseconds that a kernel has to answer. */
 const ANSWER_LIMIT = 10_000;
@@ -77,25 +74,29 @@ export type Received =
   | { type: 'welcome'; version: string; protocol: number }
   | { type: 'refused'; message: string; protocol: number }
   | ({ type: 'notebook_state' } & Changes)
-  | { type: 'show_panel' };
+  | { type: 'show_panel' }
+  | { type: 'goodbye'; is_unload: boolean };
+
+/** What a link tells its owner. */
+export type KernelChange = Exclude<Change, { ready: true }>;
 
 interface IAsked {
   resolve: (answer: [Answer, Buffer[]]) => void;
   reject: (error: Error) => void;
-  timer: NodeJS.Timeout;
 }
 
 /** Leaves the number of the request out of each kind of it. */
 export type WithoutId<T> = T extends unknown ? Omit<T, 'id'> : never;
 
+/** Return the folder of mcp-notebook's files, as `settings.Settings` does. */
+export function findHome(): string {
+  return process.env.MCP_NOTEBOOK_HOME || path.join(os.homedir(), '.mcp-notebook');
+}
+
 /** Return the live kernels of this user on this machine, oldest first. */
-export function readRecords(folder: string): IRecord[] {
-  let names: string[];
-  try {
-    names = fs.readdirSync(folder);
-  } catch {
-    return [];
-  }
+export function readRecords(): IRecord[] {
+  const folder = path.join(findHome(), 'kernels');
+  const names = fs.existsSync(folder) ? fs.readdirSync(folder) : [];
   const records = names.filter(name => name.endsWith('.json')).flatMap(name => {
     try {
       return readRecord(path.join(folder, name));
@@ -108,53 +109,35 @@ export function readRecords(folder: string): IRecord[] {
 
 function readRecord(file: string): IRecord[] {
   const status = fs.lstatSync(file);
-  const uid = process.getuid?.();
   // Tools of other users must not reach this user's assistants.
-  if (!status.isFile() || (uid !== undefined && (status.uid !== uid || status.mode & 0o077))) {
+  if (!status.isFile() || !isOwn(status) || (process.getuid && status.mode & 0o077)) {
     return [];
   }
   const record: IRecord = JSON.parse(fs.readFileSync(file, 'utf8'));
-  const isHere = record.host === os.hostname() && isAlive(record.pid);
+  const isHere = record.host === os.hostname() && (!record.socket || isOwn(fs.statSync(record.socket)));
+  process.kill(record.pid, 0); // throws if the process has ended
   // A headless kernel is served by the bridge that started it, and by nobody else.
-  return `${record.id}.json` === path.basename(file) && record.owner !== 'bridge' && isHere
-    ? [record]
-    : [];
+  return isHere && record.owner !== 'bridge' && `${record.id}.json` === path.basename(file) ? [record] : [];
 }
 
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
-}
-
-/** What a link tells its owner. */
-export interface IListener {
-  onChanges(changes: Changes): void;
-  onShow(): void;
-  /** Called once; `trouble` says why the kernel cannot tell anything, if it is alive. */
-  onEnd(trouble?: string): void;
+function isOwn({ uid }: fs.Stats): boolean {
+  return !process.getuid || uid === process.getuid();
 }
 
 export class Link {
   constructor(
+    private readonly _kernel: string,
     readonly record: IRecord,
-    private readonly _version: string,
-    private readonly _listener: IListener
+    version: string,
+    private readonly _tell: (change: KernelChange) => void
   ) {
-    const uid = process.getuid?.();
-    const { socket, port } = record;
-    if (socket && uid !== undefined && fs.statSync(socket).uid !== uid) {
-      throw new Error(`${socket} belongs to another user.`);
-    }
+    const { socket, port, token = null } = record;
     this._socket = socket ? net.connect(socket) : net.connect(port ?? 0, '127.0.0.1');
-    this._socket.on('connect', () =>
-      this._send({ type: 'hello', version: this._version, protocol: PROTOCOL, token: record.token ?? null })
-    );
-    this._socket.on('data', data => this._take(data));
     this._socket.on('error', () => undefined); // `close` follows
     this._socket.on('close', () => this.close());
+    this._socket.on('readable', () => this._goOn()); // a listener for each wait would be called at once
+    this._send({ type: 'hello', version, protocol: PROTOCOL, token });
+    this._listen().catch(() => this._giveUp(NOT_UNDERSTOOD));
   }
 
   /** Whether it has ended: a kernel that is not understood stays known, without a conversation. */
@@ -175,18 +158,29 @@ export class Link {
     const id = ++this._last;
     const late = new Error(`The kernel of '${this.record.name}' did not answer within 10 s.`);
     return new Promise((resolve, reject) => {
-      this._asked.set(id, { resolve, reject, timer: setTimeout(reject, ANSWER_LIMIT, late) });
+      this._asked.set(id, { resolve, reject });
+      setTimeout(reject, ANSWER_LIMIT, late); // nothing, if there is an answer
       this._send({ ...request, id } as Request);
     });
   }
 
-  close(trouble?: string): void {
+  close(isUnload = false): void {
+    this._end({ kernel: this._kernel, changes: null, unloaded: isUnload });
+  }
+
+  /** End, and say why the kernel cannot tell anything: it is alive. */
+  private _giveUp(trouble: string): void {
+    const state = { name: this.record.name, trouble, trouble_kind: 'version' } as const;
+    this._end({ kernel: this._kernel, changes: state });
+  }
+
+  private _end(last: KernelChange): void {
     if (!this.isClosed) {
       this.isClosed = true;
       this._socket.destroy();
       const gone = new Error(`The kernel of '${this.record.name}' ended.`);
-      this._asked.forEach(({ reject, timer }) => (clearTimeout(timer), reject(gone)));
-      this._listener.onEnd(trouble);
+      this._asked.forEach(({ reject }) => reject(gone));
+      this._tell(last);
     }
   }
 
@@ -197,38 +191,28 @@ export class Link {
     this._socket.write(Buffer.concat([head, body]));
   }
 
-  /** Take bytes, and the frames that are complete with them. */
-  private _take(data: Buffer): void {
-    this._parts.push(data);
-    this._length += data.length;
-    while (!this.isClosed && this._length >= this._needed) {
-      const all = Buffer.concat(this._parts);
-      this._parts = [all];
-      let message: (Received & { attachments?: number[] }) | undefined;
-      let sizes: number[] = [];
-      const start = 4 + all.readUInt32BE();
-      let end = start;
-      try {
-        if (all.length >= start) {
-          message = JSON.parse(all.toString('utf8', 4, start), (_, value) => value ?? undefined);
-          sizes = message!.attachments ?? [];
-          end = sizes.reduce((sum, part) => sum + part, start);
-        }
-        if (start > MAX_HEADER || end > MAX_FRAME) {
-          throw new RangeError('too long');
-        }
-      } catch {
-        return this.close(NOT_UNDERSTOOD);
+  /** Take what the kernel says, frame by frame. */
+  private async _listen(): Promise<void> {
+    while (!this.isClosed) {
+      const size = (await this._read(4)).readUInt32BE();
+      const header = (await this._read(size)).toString();
+      const message: Received & { attachments?: number[] } = JSON.parse(header, (_, value) => value ?? undefined);
+      const attachments: Buffer[] = [];
+      for (const part of message.attachments ?? []) {
+        attachments.push(await this._read(part));
       }
-      this._needed = end;
-      if (message && all.length >= end) {
-        let at = start;
-        const attachments = sizes.map(part => all.subarray(at, (at += part)));
-        this._parts = [all.subarray(end)];
-        this._length = all.length - end;
-        this._needed = 4;
-        this._handle(message, attachments);
+      this._handle(message, attachments);
+    }
+  }
+
+  /** Return the next bytes once all are there. */
+  private async _read(size: number): Promise<Buffer> {
+    for (;;) {
+      const bytes: Buffer | null = size ? this._socket.read(size) : Buffer.alloc(0);
+      if (bytes?.length === size) {
+        return bytes;
       }
+      await new Promise<void>(resolve => (this._goOn = resolve)); // for ever, after the end
     }
   }
 
@@ -237,38 +221,32 @@ export class Link {
       case 'welcome':
         if (message.protocol !== PROTOCOL) {
           const versions = `version ${message.protocol} of the link's protocol, but this extension speaks version ${PROTOCOL}`;
-          return this.close(
+          return this._giveUp(
             `The kernel's mcp-notebook speaks ${versions}. Install the extension anew with \`mcp-notebook install vscode\`.`
           );
         }
         this._isWelcome = true;
         return this._send({ type: 'watch_notebook', frontend: this._frontend });
       case 'refused':
-        return this.close(message.message);
+        return this._giveUp(message.message);
       case 'notebook_state': {
         const { type: _, ...changes } = message;
-        return this._listener.onChanges(changes);
+        return this._tell({ kernel: this._kernel, changes });
       }
       case 'show_panel':
-        return this._listener.onShow();
-      case 'call_stopped':
-      case 'panel_answer':
-      case 'call_details': {
-        const asked = this._asked.get(message.id);
+        return this._tell({ kernel: this._kernel, show: true });
+      case 'goodbye':
+        return this.close(message.is_unload);
+      default: // others have no number of a request
+        this._asked.get(message.id)?.resolve([message, attachments]);
         this._asked.delete(message.id);
-        clearTimeout(asked?.timer);
-        asked?.resolve([message, attachments]);
-      }
     }
   }
 
   private readonly _socket: net.Socket;
   private _frontend: Frontend = '';
   private _isWelcome = false;
+  private _goOn = () => undefined as void;
   private _last = 0;
   private readonly _asked = new Map<number, IAsked>();
-  /** What has arrived of the next frame, and how many bytes of it have to be there. */
-  private _parts: Buffer[] = [];
-  private _length = 0;
-  private _needed = 4;
 }

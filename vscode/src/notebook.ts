@@ -3,12 +3,13 @@ import * as vscode from 'vscode';
 
 import { LOAD, LOADS } from '../../panel/host';
 import { IRecordedCell } from '../../panel/messages';
+import { IFront } from '../../panel/store';
 import { normalize } from './kernels';
 
 /** What the webview is told of the notebook in front, and of those that are open. */
 export interface IFrontState {
-  /** Its kernel's name in the panel; null if there is no notebook. */
-  kernel: string | null;
+  /** With its kernel's name in the panel. */
+  front: IFront | null;
   /** The ids by which kernels know its cells. */
   cells: string[];
   open: string[];
@@ -22,7 +23,8 @@ export function findKernel(notebook: vscode.NotebookDocument): string {
   return notebook.uri.scheme === 'file' ? normalize(notebook.uri.fsPath) : notebook.uri.toString();
 }
 
-function findNotebook(kernel: string): vscode.NotebookDocument | undefined {
+/** Return the notebook of a kernel, if this window has it open. */
+export function findNotebook(kernel: string): vscode.NotebookDocument | undefined {
   return listNotebooks().find(notebook => findKernel(notebook) === kernel);
 }
 
@@ -38,7 +40,7 @@ function findFront(): vscode.NotebookEditor | undefined {
 export function readFront(): IFrontState {
   const notebook = findFront()?.notebook;
   return {
-    kernel: notebook ? findKernel(notebook) : null,
+    front: notebook ? { kernel: findKernel(notebook), status: 'idle' } : null,
     cells: notebook?.getCells().flatMap(findIds) ?? [],
     open: listNotebooks().map(findKernel)
   };
@@ -80,22 +82,14 @@ export const ACTIONS = {
     }
   },
 
-  /** Run the cell that loads mcp_notebook, which is inserted if there is none. */
-  async load(): Promise<void> {
-    const notebook = findFront()?.notebook;
-    if (notebook) {
-      const loads = await findLoading(notebook);
-      await runCells(notebook, loads, loads + 1);
-    }
-  },
-
+  /** Run the cell that loads mcp_notebook, which is inserted if there is none, and all down to these. */
   async runDownTo(ids: string[]): Promise<void> {
     const notebook = findFront()?.notebook;
     if (notebook) {
       const loads = await findLoading(notebook);
-      const places = notebook.getCells().filter(cell => findIds(cell).some(id => ids.includes(id)));
+      const last = notebook.getCells().findLastIndex(cell => findIds(cell).some(id => ids.includes(id)));
       await runCells(notebook, loads, loads + 1);
-      await runCells(notebook, 0, Math.max(...places.map(cell => cell.index)) + 1);
+      await runCells(notebook, 0, last + 1);
     }
   },
 
@@ -140,8 +134,10 @@ async function select(notebook: vscode.NotebookDocument, index: number): Promise
 }
 
 async function runCells(notebook: vscode.NotebookDocument, start: number, end: number): Promise<void> {
-  const ranges = [{ start, end }];
-  await vscode.commands.executeCommand('notebook.cell.execute', { ranges, document: notebook.uri });
+  if (end > start) {
+    const ranges = [{ start, end }];
+    await vscode.commands.executeCommand('notebook.cell.execute', { ranges, document: notebook.uri });
+  }
 }
 
 /** Return what `%mcp record` would show as VS Code has it, without what could run anything. */

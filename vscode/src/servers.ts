@@ -8,12 +8,11 @@ import * as fs from 'fs';
 import * as path from 'path';
 import * as vscode from 'vscode';
 
-import { Kernels, findHome } from './kernels';
+import { Kernels } from './kernels';
+import { findHome } from './link';
 
 const LABEL = 'notebook';
 const PYTHON = 'python';
-/** Milliseconds between two looks at the settings files. */
-const LOOK = 3000;
 const COMMENTS = /("(?:[^"\\]|\\.)*")|\/\/.*|\/\*[\s\S]*?\*\//g;
 const OWN = /"(?:mcp_notebook|[^"]*\bmcp-notebook(?:\.exe)?)"/;
 
@@ -24,11 +23,7 @@ export class Servers implements vscode.McpServerDefinitionProvider<vscode.McpStd
   ) {
     this.onDidChangeMcpServerDefinitions = this._changed.event;
     if (vscode.lm?.registerMcpServerDefinitionProvider) {
-      const timer = setInterval(() => this.update(), LOOK);
-      _context.subscriptions.push(
-        vscode.lm.registerMcpServerDefinitionProvider('mcpNotebook.servers', this),
-        { dispose: () => clearInterval(timer) }
-      );
+      _context.subscriptions.push(vscode.lm.registerMcpServerDefinitionProvider('mcpNotebook.servers', this));
     }
   }
 

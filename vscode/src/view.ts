@@ -1,26 +1,25 @@
 /** The side panel's view: answers what its webview asks, and tells it of all changes. In the extension host. */
 import * as vscode from 'vscode';
 
-import { IStream } from '../../panel/host';
+import { Change } from '../../panel/messages';
 import { Kernels } from './kernels';
-import { ACTIONS, IFrontState } from './notebook';
+import { ACTIONS, IFrontState, readFront } from './notebook';
 
 /** A message of the webview: a request to the panel's host, or something to do in a notebook. */
-export type Asked = { id: number; method: keyof typeof ACTIONS | (typeof METHODS)[number]; args: unknown[] };
+export type Asked = { id: number; method: keyof typeof ACTIONS | (typeof METHODS)[number] | 'open'; args: unknown[] };
+export type Answered = { id: number; result?: unknown; error?: string };
 /** A message to the webview. */
-export type Told =
-  | { id: number; result?: unknown; error?: string }
-  | { change: string }
-  | { front: IFrontState; status: 'idle' | 'starting' };
+export type Told = Answered | { change: Change } | IFrontState;
 
 const METHODS = ['act', 'findCall', 'findCell', 'findPicture', 'findClients', 'connectClient'] as const;
 
 export class PanelView implements vscode.WebviewViewProvider {
   constructor(
-    private readonly _root: vscode.Uri,
-    private readonly _kernels: Kernels,
-    private readonly _readFront: () => IFrontState
-  ) {}
+    private readonly _context: vscode.ExtensionContext,
+    private readonly _kernels: Kernels
+  ) {
+    _context.subscriptions.push(vscode.window.registerWebviewViewProvider('mcpNotebook.panel', this));
+  }
 
   /** Called when it was shown or hidden. */
   onVisible: () => void = () => undefined;
@@ -36,20 +35,20 @@ export class PanelView implements vscode.WebviewViewProvider {
     }
   }
 
-  setFront(front: IFrontState, status: 'idle' | 'starting' = 'idle'): void {
-    this._tell({ front, status });
+  updateFront(): void {
+    this._tell(readFront());
   }
 
   resolveWebviewView(view: vscode.WebviewView): void {
     this._view = view;
     const { webview } = view;
-    const built = vscode.Uri.joinPath(this._root, 'built');
+    const built = vscode.Uri.joinPath(this._context.extensionUri, 'built');
     webview.options = { enableScripts: true, localResourceRoots: [built] };
     webview.onDidReceiveMessage(message => void this._answer(message));
     view.onDidChangeVisibility(() => this.onVisible());
     view.onDidDispose(() => {
-      this._stream?.close();
-      this._view = this._stream = undefined;
+      this._close?.();
+      this._view = undefined;
       this.onVisible();
     });
     const find = (name: string) => webview.asWebviewUri(vscode.Uri.joinPath(built, name));
@@ -62,12 +61,11 @@ export class PanelView implements vscode.WebviewViewProvider {
     this.onVisible();
   }
 
-  private async _answer({ id, method, args }: Asked | { id: 0; method: 'open'; args: [] }): Promise<void> {
+  private async _answer({ id, method, args }: Asked): Promise<void> {
     if (method === 'open') {
-      this._stream?.close();
-      this._stream = this._kernels.openChanges();
-      this._stream.onmessage = ({ data }) => this._tell({ change: data });
-      return this.setFront(this._readFront());
+      this._close?.();
+      this._close = this._kernels.openChanges(change => this._tell({ change }));
+      return this.updateFront();
     }
     try {
       const isOfHost = (METHODS as readonly string[]).includes(method);
@@ -86,5 +84,5 @@ export class PanelView implements vscode.WebviewViewProvider {
   }
 
   private _view?: vscode.WebviewView;
-  private _stream?: IStream;
+  private _close?: () => void;
 }

@@ -2,41 +2,41 @@
 import * as React from 'react';
 import { createRoot } from 'react-dom/client';
 
-import { IHost, IStream } from '../../panel/host';
+import { IHost } from '../../panel/host';
 import { INotebookActions } from '../../panel/hooks';
+import { Change } from '../../panel/messages';
 import { Panel } from '../../panel/panel';
 import { PanelStore } from '../../panel/store';
 import { IFrontState } from './notebook';
 import { TEXTS } from './texts';
-import type { Asked, Told } from './view';
+import type { Answered, Asked, Told } from './view';
 
-declare function acquireVsCodeApi(): { postMessage(message: Asked | { id: 0; method: 'open'; args: [] }): void };
+declare function acquireVsCodeApi(): { postMessage(message: Asked): void };
 
 const UNSEEN =
   'This notebook offers no tools yet. If its kernel is on a remote Jupyter server, they are not seen ' +
   'here: `mcp-notebook connect` brings them to assistants.';
 
 const code = acquireVsCodeApi();
-const waiting = new Map<number, { resolve: (value: never) => void; reject: (error: Error) => void }>();
-let stream: IStream | null = null;
-let front: IFrontState = { kernel: null, cells: [], open: [] };
+const waiting = new Map<number, (answer: Answered) => void>();
+let take: (change: Change) => void;
+let state: IFrontState = { front: null, cells: [], open: [] };
 let last = 0;
 
 function ask<T>(method: Asked['method'], ...args: unknown[]): Promise<T> {
   const id = ++last;
   return new Promise<T>((resolve, reject) => {
-    waiting.set(id, { resolve, reject });
+    waiting.set(id, ({ result, error }) => (error === undefined ? resolve(result as T) : reject(new Error(error))));
     code.postMessage({ id, method, args });
   });
 }
 
 const host: IHost = {
-  openChanges: () => {
-    stream = { onmessage: null, onclose: null, close: () => undefined };
+  openChanges: onChange => {
+    take = onChange;
     code.postMessage({ id: 0, method: 'open', args: [] });
-    return stream;
+    return () => undefined;
   },
-  hasChanges: () => Promise.resolve(true),
   act: (...args) => ask('act', ...args),
   findCall: (...args) => ask('findCall', ...args),
   findCell: (...args) => ask('findCell', ...args),
@@ -53,17 +53,17 @@ function run(method: Asked['method'], ...args: unknown[]): void {
 }
 
 const actions: INotebookActions = {
-  hasCell: id => front.cells.includes(id),
+  hasCell: id => state.cells.includes(id),
   showCell: id => {
     run('showCell', id);
-    return front.cells.includes(id);
+    return state.cells.includes(id);
   },
   insertCell: (source, options) => run('insertCell', source, options?.run ?? false),
   insertRecordedCell: (kernel, cell) => {
     run('insertRecordedCell', kernel, cell);
-    return front.open.includes(kernel);
+    return state.open.includes(kernel);
   },
-  load: () => run('load'),
+  load: () => run('runDownTo', []),
   runDownTo: ids => run('runDownTo', ids),
   // A notebook here has no places for ghosts of cells: `%mcp propose` lists and accepts proposals.
   drawProposals: () => [],
@@ -72,23 +72,18 @@ const actions: INotebookActions = {
 
 window.addEventListener('message', ({ data }: MessageEvent<Told>) => {
   if ('change' in data) {
-    stream?.onmessage?.call(stream as WebSocket, new MessageEvent('message', { data: data.change }));
+    take(data.change);
   } else if ('front' in data) {
-    front = data.front;
-    const { kernel } = front;
-    if (kernel !== null && !store.lacks.has(kernel)) {
-      store.setLack(kernel, { text: UNSEEN, line: '' });
+    state = data;
+    const { front } = state;
+    if (front && !store.lacks.has(front.kernel)) {
+      store.setLack(front.kernel, { text: UNSEEN, line: '' });
     }
-    store.setFront(kernel === null ? null : { kernel, status: data.status });
+    store.setFront(front);
     store.setNote(store.note); // other cells may be there
   } else {
-    const asked = waiting.get(data.id);
+    waiting.get(data.id)?.(data);
     waiting.delete(data.id);
-    if (data.error === undefined) {
-      asked?.resolve(data.result as never);
-    } else {
-      asked?.reject(new Error(data.error));
-    }
   }
 });
 

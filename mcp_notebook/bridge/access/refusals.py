@@ -6,7 +6,7 @@ write here. The lines go to stderr, which a background bridge writes to its log.
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 logger = logging.getLogger(__name__)
 
@@ -21,17 +21,17 @@ class RefusalLog:
     Its lines quote nothing that a client sends: no token, and no escape sequence for a terminal.
 
     Args:
-        observers: Called with the address, the reason and the number of refusals for each line.
+        tell: Called with the address, the reason and the number of refusals for each line.
         clock: Returns monotonic seconds.
     """
 
     def __init__(
         self,
-        observers: Sequence[Callable[[str, str, int], None]] = (),
+        tell: Callable[[str, str, int], object] = lambda _address, _reason, _count: None,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._observers = tuple(observers)
+        self._tell = tell
         self._clock = clock
         self._began = -_MINUTE
         self._count = 0
@@ -60,7 +60,3 @@ class RefusalLog:
             reason,
             " (more in this minute are only counted)" if last else "",
         )
-
-    def _tell(self, address: str, reason: str, count: int) -> None:
-        for observer in self._observers:
-            observer(address, reason, count)

@@ -191,9 +191,8 @@ def list_authenticators(
     if settings.oauth_file is not None:
         from mcp_notebook.bridge.access.oauth.resource_server import activate_oauth  # noqa: PLC0415
 
-        oauth = activate_oauth(settings.oauth_file, url)
-        authenticators.append(Limited(oauth.authenticator, tokens.limit_others))
-        publish = oauth.publish
+        access_tokens, publish = activate_oauth(settings.oauth_file, url)
+        authenticators.append(Limited(access_tokens, tokens.limit_others))
     limits = Permissions.from_settings(settings)
     errors = settings.errors or (None if is_loopback(settings.host) else "short")
     if not limits.is_everything or errors is not None:

@@ -10,7 +10,6 @@ needs no lock.
 
 import contextlib
 import hashlib
-import json
 import os
 import re
 import secrets
@@ -21,17 +20,17 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
+from msgspec import Meta, Struct, structs
 
 from mcp_notebook.bridge.access.caller import Permissions
 from mcp_notebook.errors import TokenError
 from mcp_notebook.settings.private_files import (
     lock_private,
     make_private_folder,
-    read_private,
-    write_private,
+    read_private_json,
+    write_private_json,
 )
 from mcp_notebook.text.wording import suggest
 
@@ -42,34 +41,30 @@ MAX_FILE = 2**22
 RESERVED = ("owner", "stdio")
 """Names that the log uses for callers without a named token."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-_Time = Annotated[FiniteFloat, Field(ge=0, le=2e11)]
+_Time = Annotated[float, Meta(ge=0, le=2e11)]
 """Seconds since the epoch; calendars end not long after."""
-_Texts = Annotated[tuple[str, ...], Field(default=())]
 
 
-class TokenRecord(BaseModel):
+class TokenRecord(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """A token in the file. An unknown field is an error, because it may be a restriction."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    name: Annotated[str, Field(pattern=f"^{_NAME.pattern}$")]
-    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    name: Annotated[str, Meta(pattern=rf"\A{_NAME.pattern}\Z")]
+    sha256: Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
     created: _Time
     expires: _Time | None = None
     """None: never."""
-    tools: _Texts
-    tags: _Texts
+    tools: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
     read_only: bool = False
     exclusive: bool = False
     """Whether `tools` are hidden from all other tokens in the file."""
     is_void: bool = False
     """Whether it was voided because another user may know it."""
 
-    @model_validator(mode="after")
-    def _check_exclusive(self) -> Self:
+    def __post_init__(self) -> None:
+        """Refuse an exclusive token for nothing."""
         if self.exclusive and not self.tools:
             raise ValueError("an exclusive token needs tools")
-        return self
 
     @property
     def permissions(self) -> Permissions:
@@ -81,11 +76,9 @@ class TokenRecord(BaseModel):
         return self.expires is not None and self.expires <= (time.time() if now is None else now)
 
 
-class _Content(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    version: Annotated[int, Field(ge=1, le=1)] = 1
-    tokens: Annotated[tuple[TokenRecord, ...], Field(max_length=MAX_TOKENS)] = ()
+class _Content(Struct, forbid_unknown_fields=True):
+    version: Literal[1] = 1
+    tokens: Annotated[tuple[TokenRecord, ...], Meta(max_length=MAX_TOKENS)] = ()
 
 
 class TokenStore:
@@ -117,13 +110,11 @@ class TokenStore:
                 f"it, then run `{chmod}`, or delete it to void all tokens in it."
             )
         try:
-            content = _Content.model_validate_json(read_private(self.path, MAX_FILE))
-        except ValidationError as error:
-            problem = error.errors(include_url=False, include_input=False)[0]
-            place = ".".join(map(str, problem["loc"])) or "the whole file"
-            raise self._make_error(f"{place}: {problem['msg']}") from None
+            content = read_private_json(self.path, _Content, MAX_FILE)
         except OSError as error:
             raise self._make_error(error.strerror or str(error)) from None
+        except ValueError as error:
+            raise self._make_error(str(error)) from None
         if len({record.name for record in content.tokens}) != len(content.tokens):
             raise self._make_error("two tokens have the same name")
         return tuple(sorted(content.tokens, key=lambda record: record.name))
@@ -208,13 +199,13 @@ class TokenStore:
             old = _find(records, name)
             if seconds is None and old.expires is not None:
                 seconds = old.expires - old.created
-            changes = {
-                "sha256": hash_token(token),
-                "created": now,
-                "expires": None if seconds is None else now + seconds,
-                "is_void": False,
-            }
-            records[records.index(old)] = old.model_copy(update=changes)
+            records[records.index(old)] = structs.replace(
+                old,
+                sha256=hash_token(token),
+                created=now,
+                expires=None if seconds is None else now + seconds,
+                is_void=False,
+            )
         self._find_use_file(old).unlink(missing_ok=True)
         return token
 
@@ -228,7 +219,7 @@ class TokenStore:
             return []
         with self._change() as records:
             valid = [record for record in records if not record.is_void]
-            records[:] = [record.model_copy(update={"is_void": True}) for record in records]
+            records[:] = [structs.replace(record, is_void=True) for record in records]
         return [record.name for record in valid if not record.has_expired()]
 
     def note_use(self, record: TokenRecord) -> None:
@@ -255,9 +246,7 @@ class TokenStore:
             with lock_private(self.path.with_suffix(".lock")):
                 records = list(self.read())
                 yield records
-                content = _Content(tokens=tuple(records))
-                text = json.dumps(content.model_dump(exclude_defaults=True) | {"version": 1})
-                write_private(self.path, text)
+                write_private_json(self.path, _Content(tokens=tuple(records)))
         except OSError as error:
             raise TokenError(
                 f"The file of tokens {self.path} cannot be written: {error.strerror or error}. "

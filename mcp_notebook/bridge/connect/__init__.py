@@ -1,6 +1,6 @@
 """``mcp-notebook connect``: stdio in, a remote MCP server over Streamable HTTP out.
 
-Face: `command` (`connect`), `credentials` (`TokenSource`), and `addresses` (`read_address`) for
+Face: `command` (`connect`), and `addresses` (`read_address`) for
 `install`, which checks an address before it writes it.
 
 Threads: everything runs on the event loop of the command's process, except two threads that read

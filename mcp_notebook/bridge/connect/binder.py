@@ -27,6 +27,7 @@ from mcp_notebook.bridge.connect.addresses import Address, BinderRepository, che
 from mcp_notebook.bridge.connect.credentials import Credentials
 from mcp_notebook.bridge.connect.failures import explain_status
 from mcp_notebook.bridge.connect.find_endpoint import find_endpoint
+from mcp_notebook.bridge.connect.messages import JsonObject
 from mcp_notebook.bridge.connect.remote import SILENCE_LIMIT, Remote
 from mcp_notebook.errors import LaunchEnded, RemoteError
 from mcp_notebook.settings.private_files import (
@@ -245,10 +246,11 @@ async def _follow_build(
     async with remote.listen({}, silence_limit) as reply:
         if reply.status != HTTPStatus.OK:
             raise explain_status(reply.status, remote.url, remote.credentials, reply.location)
-        async for data in reply.read_data():
-            phase, message, launch = _read_event(data)
-            if launch is not None:
+        async for event in reply.read_events():
+            if (launch := _read_launch(event)) is not None:
                 return launch
+            phase = str(event.get("phase", "unknown"))
+            message = str(event.get("message") or "").strip()
             messages += filter(None, [message])
             if phase in _FAILURES:
                 last = "\n".join(messages[-_LINES_KEPT:])
@@ -265,17 +267,9 @@ async def _follow_build(
     )
 
 
-def _read_event(data: str) -> tuple[str, str, Launch | None]:
-    """Return the phase and message of an event, and the server once it is ready."""
-    try:
-        event = json.loads(data)
-    except ValueError:
-        return "unknown", "", None
-    if not isinstance(event, dict):
-        return "unknown", "", None
-    phase, url, token = event.get("phase"), event.get("url"), event.get("token")
-    message = str(event.get("message") or "").strip()
-    if phase == "ready" and isinstance(url, str) and url:
-        launch = Launch(f"{url.rstrip('/')}/", token if isinstance(token, str) else "")
-        return "ready", message, launch
-    return str(phase), message, None
+def _read_launch(event: JsonObject) -> Launch | None:
+    """Return the server of an event that says that it is ready."""
+    url, token = event.get("url"), event.get("token")
+    if event.get("phase") != "ready" or not isinstance(url, str) or not url:
+        return None
+    return Launch(f"{url.rstrip('/')}/", token if isinstance(token, str) else "")

@@ -19,7 +19,7 @@ from mcp_notebook.bridge.connect.addresses import (
     read_address,
 )
 from mcp_notebook.bridge.connect.client_lines import ClientLines
-from mcp_notebook.bridge.connect.credentials import Credentials, TokenSource
+from mcp_notebook.bridge.connect.credentials import Credentials, read_credentials
 from mcp_notebook.bridge.connect.messages import (
     InvalidMessage,
     make_error,
@@ -48,7 +48,7 @@ _MAX_AHEAD = 100
 async def connect(
     settings: Settings,
     text: str,
-    source: TokenSource,
+    token_place: str | None,
     *,
     run: bool = False,
     insecure: bool = False,
@@ -58,7 +58,7 @@ async def connect(
     Args:
         settings: All options.
         text: The address, as the user gave it.
-        source: Where the token is.
+        token_place: As in `read_credentials`.
         run: Whether to run the notebook of the address if its tools are not there.
         insecure: Whether an unencrypted connection to another machine is allowed.
 
@@ -68,7 +68,7 @@ async def connect(
     async with ClientLines(settings.max_request_bytes) as lines:
         try:
             address = read_address(text)
-            credentials = _choose_credentials(settings, address, source)
+            credentials = _choose_credentials(settings, address, token_place)
             place = address.binder if isinstance(address, BinderRepository) else address.server
             check_encryption(place, insecure=insecure)
             async with open_http(runs=run) as http:
@@ -128,9 +128,9 @@ async def _wait_for(starter: Starter, lines: ClientLines, max_bytes: int) -> Rem
 
 
 def _choose_credentials(
-    settings: Settings, address: Address | BinderRepository, source: TokenSource
+    settings: Settings, address: Address | BinderRepository, token_place: str | None
 ) -> Credentials:
-    credentials = source.read()
+    credentials = read_credentials(token_place)
     if credentials is not None:
         return credentials
     if isinstance(address, Address) and address.token:

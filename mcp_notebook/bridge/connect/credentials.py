@@ -40,34 +40,27 @@ class Credentials:
         return {"Authorization": f"Bearer {self.token}"} if self.token else {}
 
 
-@dataclass(frozen=True)
-class TokenSource:
-    """The source of the token that the user named."""
+def read_credentials(place: str | None, env: Mapping[str, str] = os.environ) -> Credentials | None:
+    """Return the token that the user named; None if he named no place.
 
-    place: str | None = None
-    """A file, or "env:VARIABLE"."""
+    Args:
+        place: A file, or "env:VARIABLE".
+        env: The environment.
 
-    def read(self, env: Mapping[str, str] | None = None) -> Credentials | None:
-        """Read the token, None if the user named no source.
-
-        Args:
-            env: The environment; None: that of the process.
-
-        Raises:
-            TokenError: The source has no token.
-        """
-        if self.place is None:
-            return None
-        kind, _, name = self.place.partition(":")
-        if kind == "env":
-            env = os.environ if env is None else env
-            if name not in env:
-                raise TokenError(
-                    f"The environment variable {name} is not set. Set it to the token where your "
-                    'client starts this command, for example in "env" of its settings.'
-                )
-            return _check(env[name], f"the environment variable {name}")
-        return _check(_read_file(Path(self.place)), f"the file {self.place}")
+    Raises:
+        TokenError: There is no token in the place.
+    """
+    if place is None:
+        return None
+    kind, _, name = place.partition(":")
+    if kind == "env":
+        if name not in env:
+            raise TokenError(
+                f"The environment variable {name} is not set. Set it to the token where your "
+                'client starts this command, for example in "env" of its settings.'
+            )
+        return _check(env[name], f"the environment variable {name}")
+    return _check(_read_file(Path(place)), f"the file {place}")
 
 
 def _check(text: str, place: str) -> Credentials:

@@ -119,8 +119,8 @@ async def _explain_absence(
             return explain_status(reply.status, url, credentials, reply.location)
         if reply.status in (401, 403):
             return RemoteError(explain_token(server, credentials))
-        about = await reply.read_json() if reply.status == 200 else None  # noqa: PLR2004
-    if isinstance(about, dict) and "version" in about:
+        about = await reply.read_object()
+    if reply.status == HTTPStatus.OK and "version" in about:
         return RemoteError(
             f"The Jupyter server {server}/ has no {url.removeprefix(server)}: mcp-notebook is not "
             "installed in its environment, or is too old. Run `pip install -U mcp-notebook` there, "

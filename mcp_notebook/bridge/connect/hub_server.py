@@ -6,7 +6,6 @@ is ready (https://jupyterhub.readthedocs.io/en/stable/reference/rest-api.html). 
 starts a server once, however many ask for it, and decides by the token's scopes who may.
 """
 
-import json
 from collections.abc import Callable
 from http import HTTPStatus
 from urllib.parse import unquote
@@ -74,8 +73,7 @@ async def _ask_for_start(remote: Remote, server: HubServer) -> bool:
         RemoteError: The JupyterHub refuses.
     """
     async with remote.post(b"", {"Accept": "application/json"}) as reply:
-        about = await reply.read_json()
-    message = str(about.get("message") or "") if isinstance(about, dict) else ""
+        message = str((await reply.read_object()).get("message") or "")
     if reply.status == HTTPStatus.CREATED or _RUNS in message:
         return True
     if reply.status == HTTPStatus.ACCEPTED:
@@ -102,8 +100,7 @@ async def _follow_progress(remote: Remote, server: HubServer, tell: Callable[[st
     async with progress.listen({}) as reply:
         if reply.status != HTTPStatus.OK:  # the token may start servers, but not see them
             return False
-        async for data in reply.read_data():
-            event = _read_event(data)
+        async for event in reply.read_events():
             message = str(event.get("message") or "").strip()
             if event.get("failed"):
                 raise RemoteError(
@@ -118,21 +115,13 @@ async def _follow_progress(remote: Remote, server: HubServer, tell: Callable[[st
     return False
 
 
-def _read_event(data: str) -> dict[str, object]:
-    try:
-        event = json.loads(data)
-    except ValueError:
-        return {}
-    return event if isinstance(event, dict) else {}
-
-
 async def _explain_refusal(remote: Remote, server: HubServer) -> RemoteError:
     """Return why the token may not start a server."""
     hub, user, credentials = server.hub, unquote(server.user), remote.credentials
     asked = Remote(remote.http, f"{hub}/hub/api/user", credentials)
     async with asked.listen({"Accept": "application/json"}) as reply:
-        about = await reply.read_json() if reply.status == HTTPStatus.OK else None
-    if not isinstance(about, dict):
+        about = await reply.read_object() if reply.status == HTTPStatus.OK else None
+    if not about:
         return RemoteError(explain_token(f"{hub}/user/{server.user}", credentials))
     owner = about.get("name")
     if owner is not None and owner != user:

@@ -20,7 +20,13 @@ from mcp_notebook._version import __version__
 from mcp_notebook.bridge.connect.addresses import find_hub
 from mcp_notebook.bridge.connect.credentials import Credentials
 from mcp_notebook.bridge.connect.failures import explain_failure, explain_status
-from mcp_notebook.bridge.connect.messages import Message, read_body, replace_id
+from mcp_notebook.bridge.connect.messages import (
+    JsonObject,
+    Message,
+    as_object,
+    read_body,
+    replace_id,
+)
 from mcp_notebook.errors import (
     ConnectionLost,
     RemoteError,
@@ -115,24 +121,20 @@ class Reply:
                 else:
                     self.words = _read_words(body)
 
-    async def read_data(self) -> AsyncIterator[str]:
-        """Yield the data of each event of a stream that is not MCP.
+    async def read_events(self) -> AsyncIterator[JsonObject]:
+        """Yield the object of each event of a stream that is not MCP; an empty one for other data.
 
         Raises:
             RemoteError: It is not an event stream, or the connection was lost.
         """
         with _translate_errors(self._url):
             async for event in httpx2.EventSource(self._response, max_event_size=None):
-                yield event.data
+                yield _read_object(event.data)
 
-    async def read_json(self) -> Any:
-        """Return its body as JSON, None if it is not JSON."""
+    async def read_object(self) -> JsonObject:
+        """Return the JSON object in its body, an empty one if it has none."""
         with _translate_errors(self._url):
-            await self._response.aread()
-        try:
-            return self._response.json()
-        except ValueError:
-            return None
+            return _read_object(await self._response.aread())
 
 
 class Remote:
@@ -228,12 +230,15 @@ class Remote:
             await response.aclose()
 
 
-def _read_words(body: bytes) -> str:
+def _read_object(text: str | bytes) -> JsonObject:
     try:
-        content = json.loads(body)
+        return as_object(json.loads(text))
     except (ValueError, RecursionError):
-        return ""
-    words = content.get("error") if isinstance(content, dict) else None
+        return {}
+
+
+def _read_words(body: bytes) -> str:
+    words = _read_object(body).get("error")
     return words[:_MAX_WORDS] if isinstance(words, str) else ""
 
 

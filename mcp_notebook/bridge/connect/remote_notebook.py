@@ -52,8 +52,7 @@ async def open_notebook(  # noqa: PLR0913 - what it uses
             )
         if reply.status != HTTPStatus.OK:
             raise explain_status(reply.status, server, credentials, reply.location)
-        async for data in reply.read_data():
-            event = json.loads(data)
+        async for event in reply.read_events():
             if "error" in event:
                 raise RemoteError(str(event["error"]))
             if "done" in event:

@@ -193,7 +193,7 @@ class KernelRoom:
                 lambda _: True,
             )
         promised = sum(starting.values())
-        free = max(find_free_memory() + sum(map(_measure, without)) - promised, 0)
+        free = max(find_free_memory() + sum(other.measure() for other in without) - promised, 0)
         need = f"its kernel needs about {format_size(memory)} of memory, and"
         if free < memory:
             text = f"{need} {format_size(free)} is free. Free some, {wait}"
@@ -227,7 +227,3 @@ class KernelRoom:
 
 def _is_guests(tenant: Tenant) -> bool:
     return bool(tenant.guest)
-
-
-def _measure(tenant: Tenant) -> int:
-    return tenant.measure()

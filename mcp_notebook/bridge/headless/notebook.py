@@ -260,11 +260,6 @@ def _explain_lack(kernel: KernelProcess) -> str:
     )
 
 
-def _join_streams(cell: NotebookNode) -> str:
-    """Return what a cell wrote to stdout and stderr."""
-    return "".join(out.text for out in cell.outputs if "name" in out)
-
-
 async def _execute(runner: NotebookClient, cell: NotebookNode, index: int) -> None:
     try:
         await runner.async_execute_cell(cell, index)
@@ -288,7 +283,8 @@ def _describe_failure(cell: NotebookNode, error: CellExecutionError) -> str:
             "The cell asks for input, but nobody can answer without a frontend. Write the value "
             "into the notebook, or read it from the environment."
         )
-    written = strip_escapes(_join_streams(cell)).strip()
+    streams = "".join(out.text for out in cell.outputs if "name" in out)
+    written = strip_escapes(streams).strip()
     if len(written) > _MAX_OUTPUT:
         written = f"…{written[-_MAX_OUTPUT:]}"
     lines = [line for out in cell.outputs for line in out.get("traceback", ())]

@@ -445,7 +445,7 @@ class ServedNotebook:
             self.restarts.note_success()
             started()
             end = await _wait_for_first(
-                partial(_wait_for_link, link),
+                link.end.wait,
                 notebook.wait_for_end,
                 partial(self._wait_for_rest, link),
                 self._wait_to_make_way,
@@ -608,10 +608,6 @@ def _make_declaration(name: str, text: str, digest: str) -> messages.ToolInfo:
         meta={meta_keys.CODE: digest},
         kind="notebook",
     )
-
-
-async def _wait_for_link(link: Link) -> None:
-    await link.end.wait()
 
 
 async def _wait_for_first(*waits: Callable[[], Awaitable[str | None]]) -> str | None:

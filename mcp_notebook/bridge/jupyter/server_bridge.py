@@ -20,7 +20,7 @@ import signal
 import socket
 import tempfile
 import threading
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -37,8 +37,7 @@ from mcp_notebook.bridge.jupyter.server_kernels import ServerKernels, is_of_note
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.server import FirstTools, NotebookServer, ServerOptions
-from mcp_notebook.bridge.telemetry.audit_log import write_audit_log
-from mcp_notebook.bridge.telemetry.call_events import CallObserver
+from mcp_notebook.bridge.telemetry.audit_log import AuditLog, write_audit_log
 from mcp_notebook.bridge.transports.connections import Connections
 from mcp_notebook.bridge.transports.endpoint import PATH, Endpoint
 from mcp_notebook.bridge.transports.http import serve_http
@@ -71,12 +70,12 @@ async def run_server_bridge(settings: Settings, folder: Path | None = None) -> N
     with (
         handle_signals(numbers, lambda _: stop.set()),
         _open_private_listener(folder) as listener,
-        write_audit_log(settings) as observers,
+        write_audit_log(settings) as audit,
     ):
         kernels = ServerKernels(settings.records_folder)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(kernels.watch_folder)
-            views = _Views(settings, observers, kernels, tasks)
+            views = _Views(settings, audit, kernels, tasks)
             address = listener.getsockname()
             is_socket = isinstance(address, str)
             print_output(json.dumps({"socket": address} if is_socket else {"port": address[1]}))
@@ -87,7 +86,7 @@ async def run_server_bridge(settings: Settings, folder: Path | None = None) -> N
                 settings=settings,
                 authenticators=[OwnToken(token)],
                 stop=stop,
-                connections=Connections(RefusalLog([log.note_request for log in observers])),
+                connections=Connections(RefusalLog(audit.note_request)),
             )
             tasks.cancel_scope.cancel()
 
@@ -99,14 +98,14 @@ class _NotebookView:
 
     Args:
         settings: All options.
-        observers: Observe calls.
+        audit: Notified of calls.
         records: Yields the records of these kernels, now and after each change.
     """
 
     def __init__(
         self,
         settings: Settings,
-        observers: Sequence[CallObserver],
+        audit: AuditLog,
         records: AsyncIterable[tuple[Record, ...]],
     ) -> None:
         self._records = records
@@ -119,7 +118,7 @@ class _NotebookView:
             self.links,
             ServerOptions.from_settings(settings),
             first_tools=FirstTools(ready=self._ready.wait),
-            observers=observers,
+            audit=audit,
         )
         self.endpoint = Endpoint(self._server, settings)
         """Answers its clients."""
@@ -131,20 +130,17 @@ class _NotebookView:
     ) -> None:
         """Follow the kernels and serve, until this is cancelled."""
         with self._running:
-            await self._serve(task_status)
+            async with self.links, self.endpoint.run(), anyio.create_task_group() as tasks:
+                tasks.start_soon(self._server.announce_changes)
+                tasks.start_soon(self.links.follow, self._read_records())
+                task_status.started()
+                with anyio.move_on_after(SETTLE_LIMIT):
+                    await self.links.wait_until_settled()
+                self._ready.set()
 
     def close(self) -> None:
         """Stop serving."""
         self._running.cancel()
-
-    async def _serve(self, task_status: anyio.abc.TaskStatus[None]) -> None:
-        async with self.links, self.endpoint.run(), anyio.create_task_group() as tasks:
-            tasks.start_soon(self._server.announce_changes)
-            tasks.start_soon(self.links.follow, self._read_records())
-            task_status.started()
-            with anyio.move_on_after(SETTLE_LIMIT):
-                await self.links.wait_until_settled()
-            self._ready.set()
 
     async def _read_records(self) -> AsyncIterator[tuple[Record, ...]]:
         async for records in self._records:
@@ -159,12 +155,12 @@ class _Views:
     def __init__(
         self,
         settings: Settings,
-        observers: Sequence[CallObserver],
+        audit: AuditLog,
         kernels: ServerKernels,
         tasks: anyio.abc.TaskGroup,
     ) -> None:
         self._settings = settings
-        self._observers = observers
+        self._audit = audit
         self._kernels = kernels
         self._tasks = tasks
         self._views: dict[str, _NotebookView] = {}
@@ -204,7 +200,7 @@ class _Views:
             if not any(map(is_served, self._kernels.records)):
                 return None
             self._make_room()
-        view = _NotebookView(self._settings, self._observers, self._kernels.watch(is_served))
+        view = _NotebookView(self._settings, self._audit, self._kernels.watch(is_served))
         await self._tasks.start(view.run)
         self._views[notebook] = view
         return view

@@ -7,7 +7,6 @@ Face:
 - `kernel_requests`: `KernelRequests` (`Link.requests`) requests resources, tasks and consent from
   the kernel; `KernelTask` is a task in the kernel.
 - `running_call`: `RunningCall`, one call; `Listener`, which receives its progress and log messages.
-- `stop_requests`: `list_calls` and `stop_call`, which work without a link.
 - `served_uris`: the URIs under which clients find resources.
 - `locked_tools`: with `--locked`, what of a notebook's tools clients get.
 - `catalog`: `Catalog` and `CatalogEntry`, the tools and the names that clients see.

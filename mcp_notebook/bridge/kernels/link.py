@@ -362,22 +362,18 @@ class Link:
             self._calls.pop(message.id).end(Result([Text(text)], is_error=True))
 
     def _describe_end(self) -> str:
-        return _describe_loss(self.record, goodbye=self._goodbye, failure=self.failure)
-
-
-def _describe_loss(record: Record, *, goodbye: str | None, failure: str | None) -> str:
-    """Return the error for open calls whose link has ended."""
-    name = record.name
-    if goodbye is not None:
+        """Return the error for open calls whose link has ended."""
+        name = self.record.name
+        if self._goodbye is not None:
+            return (
+                f"The call was lost: {self._goodbye} The tools of {name!r} return when its cells "
+                "have run again."
+            )
+        if self.failure is not None:
+            return f"The call was lost: {self.failure} (notebook {name!r})"
+        if is_alive(self.record):
+            return f"The kernel of {name!r} closed the link, and the call was lost. Call again."
         return (
-            f"The call was lost: {goodbye} The tools of {name!r} return when its cells have run "
-            "again."
+            f"The kernel of {name!r} died, and the call was lost. Its tools return when the user "
+            "has restarted the notebook's kernel and run its cells again."
         )
-    if failure is not None:
-        return f"The call was lost: {failure} (notebook {name!r})"
-    if is_alive(record):
-        return f"The kernel of {name!r} closed the link, and the call was lost. Call again."
-    return (
-        f"The kernel of {name!r} died, and the call was lost. Its tools return when the user has "
-        "restarted the notebook's kernel and run its cells again."
-    )

@@ -30,10 +30,6 @@ PROPOSALS = (
     "    return weather[weather.city == city].rain.sum()"
 )
 """Added to `ABOUT` for callers that may propose cells, while one notebook lets them."""
-NO_TOOLS = (
-    "No notebook offers a tool at the moment. The user can open a Jupyter notebook, run "
-    "`%load_ext mcp_notebook`, and put `%%mcp_tool` as the first line of a cell with a function."
-)
 
 
 def list_capabilities(

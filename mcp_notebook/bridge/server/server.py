@@ -20,35 +20,24 @@ from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.link import Link
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.server.calls.call_starter import CallStarter
-from mcp_notebook.bridge.server.calls.gates import (
-    CapabilityGate,
-    Gate,
-    Gates,
-    RateGate,
-    Room,
-    SizeGate,
-    StartGate,
-    TaskGate,
-    ToolGate,
-)
+from mcp_notebook.bridge.server.calls.gates import Gates
 from mcp_notebook.bridge.server.calls.tool_calls import ToolCalls
 from mcp_notebook.bridge.server.completion import Completion
 from mcp_notebook.bridge.server.consent.ask_consent import Consent
 from mcp_notebook.bridge.server.consent.policy import ASK_FOR_CONFIRM, ConsentPolicy
-from mcp_notebook.bridge.server.declaration import ABOUT, NO_TOOLS, PROPOSALS
+from mcp_notebook.bridge.server.declaration import ABOUT, PROPOSALS
 from mcp_notebook.bridge.server.forms.accommodations import ResultAdapter
 from mcp_notebook.bridge.server.listing.change_notices import ChangeNotices
 from mcp_notebook.bridge.server.listing.notification_streams import OpenStreams
 from mcp_notebook.bridge.server.listing.tool_lists import ToolLists
 from mcp_notebook.bridge.server.own_tools import meta_tools
-from mcp_notebook.bridge.server.own_tools.tool_search import ToolSearch
 from mcp_notebook.bridge.server.requests import Requests
 from mcp_notebook.bridge.server.resources.resource_notices import ResourceNotices
 from mcp_notebook.bridge.server.resources.resource_subscriptions import ResourceSubscriptions
 from mcp_notebook.bridge.server.resources.resources import ResourceRequests
 from mcp_notebook.bridge.server.sessions.connected_clients import ConnectedClients
 from mcp_notebook.bridge.server.tasks.tasks import Tasks
-from mcp_notebook.bridge.telemetry.call_events import CallObserver
+from mcp_notebook.bridge.telemetry.audit_log import AuditLog
 from mcp_notebook.errors import CallError
 from mcp_notebook.settings.limits import DEFAULT_LIMITS, Limits
 from mcp_notebook.settings.settings import MetaTools, Settings
@@ -118,7 +107,7 @@ class NotebookServer:
         options: What it offers.
         first_tools: How requests wait for the first tools.
         default_caller: The caller if the transport does not name one.
-        observers: Notified of the start and the end of each call.
+        audit: Notified of the start and the end of each call.
     """
 
     def __init__(  # noqa: PLR0913 - its parts need each
@@ -129,8 +118,9 @@ class NotebookServer:
         *,
         first_tools: FirstTools = FirstTools(),
         default_caller: Caller = OWNER,
-        observers: Sequence[CallObserver] = (),
+        audit: AuditLog | None = None,
     ) -> None:
+        audit = AuditLog() if audit is None else audit
         ready, limits = first_tools.ready, options.limits
         can_list = first_tools.can_list or ready
         page_size, with_meta_tools = options.page_size, options.meta_tools
@@ -165,7 +155,7 @@ class NotebookServer:
             ready=ready,
             can_list=can_list,
             page_size=page_size,
-            observers=observers,
+            audit=audit,
         )
         """Answers requests for resources."""
         self.subscriptions = ResourceSubscriptions(self.changes, self.resources.declared)
@@ -187,10 +177,15 @@ class NotebookServer:
         self.tasks = Tasks(links, options.task_after, results.adapt, ready=ready)
         """The tasks of the clients."""
         self._consent = Consent(options.consent, links, self.tools)
-        self._room = Room(limits)
-        self._tool_gate = self._make_tool_gate(ready, own, runs_notebooks=options.runs_notebooks)
+        self._own = {tool.name for tool in (*own, meta_tools.READER, meta_tools.RESULTS)}
+        if options.runs_notebooks:
+            self._own.add(meta_tools.RUN)
+        catalog.reserve(self._own)
+        self._gates = Gates(
+            self.tools, links, ready, self._own, self._consent.ask_if_needed, limits
+        )
         self.calls = ToolCalls(
-            CallStarter(links, self.tools, self._make_gates(limits), self._room, observers),
+            CallStarter(links, self.tools, self._gates, audit),
             results=results,
             changes=self.changes,
             tasks=self.tasks,
@@ -200,30 +195,6 @@ class NotebookServer:
         self.requests = Requests(self)
         """Answers all requests."""
         self._hear(links)
-
-    def _make_tool_gate(
-        self,
-        ready: Callable[[], Awaitable[None]],
-        own: Sequence[messages.ToolInfo],
-        *,
-        runs_notebooks: bool,
-    ) -> ToolGate:
-        """Reserve the names of the bridge's own tools, and return the gate that finds all tools."""
-        names = {tool.name for tool in (*own, meta_tools.READER, meta_tools.RESULTS)}
-        if runs_notebooks:
-            names.add(meta_tools.RUN)
-        self._catalog.reserve(names)
-        return ToolGate(self.tools, ready, ToolSearch(self.tools), frozenset(names), NO_TOOLS)
-
-    def _make_gates(self, limits: Limits) -> Gates:
-        gates = (
-            RateGate(limits),
-            self._tool_gate,
-            StartGate(self.tools, self._links),
-            SizeGate(),
-            self._room,
-        )
-        return Gates(gates, self._choose_gates)
 
     def _hear(self, links: Links) -> None:
         """Have clients notified of what the links report."""
@@ -236,17 +207,6 @@ class NotebookServer:
         """Return the prompts or resources that a caller sees; no tools: that list never changes."""
         return () if kind == "tool" else self.tools.list_entries(caller, kind)
 
-    def _choose_gates(self, tool: messages.ToolInfo) -> Sequence[Gate]:
-        """Return the gates that only calls of some tools pass, this tool's among them."""
-        gates: list[Gate] = []
-        if tool.requires:
-            gates.append(CapabilityGate())
-        if tool.kind == "tool" and tool.task is not None:
-            gates.append(TaskGate())
-        if self._consent.applies_to(tool):
-            gates += [self._consent, self._room]  # again, because the answer takes its time
-        return gates
-
     async def write_instructions(self, caller: Caller) -> str:
         """Return the instructions for a caller's model: the purpose of the server."""
         are_known = await self._settled()
@@ -254,11 +214,11 @@ class NotebookServer:
         has_any = tools or self.tools.list_entries(caller, "notebook")
         if any(entry.tool.proposes for entry in tools):
             return f"{self._about} {PROPOSALS}"
-        return self._about if has_any or not are_known else f"{self._about} {NO_TOOLS}"
+        return self._about if has_any or not are_known else f"{self._about} {meta_tools.NO_TOOLS}"
 
     def find_input_schema(self, name: str, caller: Caller) -> dict[str, Any] | None:
         """Return the input schema of a tool that a caller may call, or None."""
-        if self._tool_gate.is_own(name):
+        if name in self._own:
             return meta_tools.INPUT_SCHEMAS[name]
         try:
             return self.tools.find(caller, name).tool.input_schema
@@ -301,7 +261,7 @@ class NotebookServer:
 
     def close(self) -> None:
         """End subscriptions gracefully, cancel and answer the open calls, and start no more."""
-        self._room.close()
+        self._gates.close()
         self._consent.close()
         self.calls.close()
         self.changes.close()

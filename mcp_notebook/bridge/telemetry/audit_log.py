@@ -198,14 +198,14 @@ class _StartRecord(Struct):
 
 
 class AuditLog:
-    """Queues the events of calls for the log; a `CallObserver`.
+    """Queues the events of calls for the log.
 
     Args:
-        writer: Writes the log.
+        writer: Writes the log; None: nobody does.
         arguments: How arguments are recorded.
     """
 
-    def __init__(self, writer: AuditWriter, arguments: Audit) -> None:
+    def __init__(self, writer: AuditWriter | None = None, arguments: Audit = "off") -> None:
         self._writer = writer
         self._arguments = arguments
         self._running: dict[str, Callable[[], Record]] = {}
@@ -213,16 +213,20 @@ class AuditLog:
         self._views: OrderedDict[str, CallStart] = OrderedDict()
         """The calls whose results have live views, by the URIs that these read."""
 
+    def _put(self, describe: Callable[[], Record]) -> None:
+        if self._writer is not None:
+            self._writer.put(describe)
+
     def note_start(self, start: CallStart) -> None:
         """Queue the start of a call."""
         describe = _StartRecord(start, self._arguments)
         self._running[start.id] = describe
-        self._writer.put(describe)
+        self._put(describe)
 
     def note_end(self, end: CallEnd) -> None:
         """Queue the end of a call that was started, with all that its start says."""
         describe = self._running.pop(end.start.id)
-        self._writer.put(lambda: describe_end(describe(), end))
+        self._put(lambda: describe_end(describe(), end))
         if end.view is not None:
             self._views[end.view] = structs.replace(end.start, arguments={})
             if len(self._views) > MAX_VIEWS:
@@ -230,12 +234,12 @@ class AuditLog:
 
     def note_refusal(self, refusal: CallRefusal) -> None:
         """Queue a call that was refused."""
-        self._writer.put(partial(describe_refusal, refusal, self._arguments))
+        self._put(partial(describe_refusal, refusal, self._arguments))
 
     def note_view(self, read: ViewRead) -> None:
         """Queue a query of a live view."""
         call = self._views.get(read.uri)
-        self._writer.put(partial(describe_view, read, call, self._arguments))
+        self._put(partial(describe_view, read, call, self._arguments))
 
     def note_request(self, address: str, reason: str, count: int) -> None:
         """Queue requests that were refused before their content was read.
@@ -245,19 +249,19 @@ class AuditLog:
             reason: Why they were refused.
             count: How many.
         """
-        self._writer.put(partial(describe_request, time.time(), address, reason, count))
+        self._put(partial(describe_request, time.time(), address, reason, count))
 
 
 @contextmanager
-def write_audit_log(settings: Settings) -> Iterator[tuple[AuditLog, ...]]:
-    """Write the audit log during the block; yields an empty tuple if it is turned off."""
+def write_audit_log(settings: Settings) -> Iterator[AuditLog]:
+    """Write the audit log during the block; nobody writes it if it is turned off."""
     if settings.audit == "off":
-        yield ()
+        yield AuditLog()
         return
     file = AuditFile(settings.audit_path, max_bytes=settings.audit_max_bytes)
     writer = AuditWriter(file)
     writer.start()
     try:
-        yield (AuditLog(writer, settings.audit),)
+        yield AuditLog(writer, settings.audit)
     finally:
         writer.close()

@@ -14,6 +14,7 @@ from mcp_notebook.bridge.telemetry.call_events import (
     CallEnd,
     CallRefusal,
     CallStart,
+    Event,
     ViewRead,
 )
 from mcp_notebook.settings.settings import Audit
@@ -129,12 +130,12 @@ def _describe_kind(call: CallStart | CallRefusal) -> Record:
     return {} if call.tool_kind == "tool" else {"tool_kind": call.tool_kind}
 
 
-def _describe_caller(call: CallStart | CallRefusal | ViewRead) -> Record:
-    user = {"user": _cut(call.alias, MAX_NAME)} if call.alias else {}
+def _describe_caller(event: Event) -> Record:
+    user = {"user": _cut(event.alias, MAX_NAME)} if event.alias else {}
     return {
-        "caller": _cut(call.caller, MAX_NAME),
+        "caller": _cut(event.caller, MAX_NAME),
         **user,
-        "client": _cut(call.client, MAX_NAME),
+        "client": _cut(event.client, MAX_NAME),
     }
 
 

@@ -1,10 +1,10 @@
-"""The events of calls and of live views, for the observers that log calls.
+"""The events of calls and of live views, for the audit log.
 
 Runs on the bridge's event loop; pure. `server` reports a start and then exactly one end, or a
 refusal and nothing else. A query of a view is one event.
 """
 
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct, field
 
@@ -15,11 +15,9 @@ Outcome: TypeAlias = Literal["ok", "error", "cancelled", "timed out", "lost"]
 client or the user, stopped by its time limit, or not at all, because its kernel is gone."""
 
 
-class CallStart(Struct, frozen=True, kw_only=True):
-    """A call that is sent to its kernel."""
+class Event(Struct, frozen=True, kw_only=True):
+    """What a client did, and when."""
 
-    id: str
-    """Unique among all calls of the bridge."""
     at: float
     """When, in seconds since the epoch."""
     caller: str
@@ -28,6 +26,13 @@ class CallStart(Struct, frozen=True, kw_only=True):
     """The caller's name for people."""
     client: str
     """The name and version that the client's program reports; may be empty."""
+
+
+class CallStart(Event, frozen=True, kw_only=True):
+    """A call that is sent to its kernel."""
+
+    id: str
+    """Unique among all calls of the bridge."""
     kernel: str
     """The id of the kernel's record."""
     notebook: str
@@ -66,14 +71,9 @@ class CallEnd(Struct, frozen=True, kw_only=True):
     """The URI that the live view of its result reads; None if it has none."""
 
 
-class CallRefusal(Struct, frozen=True, kw_only=True):
+class CallRefusal(Event, frozen=True, kw_only=True):
     """A call that the bridge did not send to any kernel."""
 
-    at: float
-    """When, in seconds since the epoch."""
-    caller: str
-    alias: str = ""
-    client: str
     tool: str
     """The tool's name in its kernel; if none was found, the name in the client's request."""
     tool_kind: messages.Kind = "tool"
@@ -90,14 +90,9 @@ class CallRefusal(Struct, frozen=True, kw_only=True):
     """See `CallStart.input_schema`."""
 
 
-class ViewRead(Struct, frozen=True, kw_only=True):
+class ViewRead(Event, frozen=True, kw_only=True):
     """A query of a table's live view: what a person did in it."""
 
-    at: float
-    """When, in seconds since the epoch."""
-    caller: str
-    alias: str = ""
-    client: str
     uri: str
     """The URI that the view reads, without the query."""
     query: str
@@ -105,19 +100,3 @@ class ViewRead(Struct, frozen=True, kw_only=True):
     seconds: float
     error: str | None = None
     """Why it was not answered; None if it was."""
-
-
-class CallObserver(Protocol):
-    """Receives the events of calls. Its methods must neither wait nor raise."""
-
-    def note_start(self, start: CallStart) -> None:
-        """Note the start of a call."""
-
-    def note_end(self, end: CallEnd) -> None:
-        """Note the end of a call that was started."""
-
-    def note_refusal(self, refusal: CallRefusal) -> None:
-        """Note a call that was refused."""
-
-    def note_view(self, read: ViewRead) -> None:
-        """Note a query of a live view."""

@@ -9,7 +9,6 @@ threads (`blocking_descriptors`), because an event loop cannot wait for these.
 
 Only this room uses uvicorn. `connections` and `http_connection` limit what anyone may send.
 Requests pass the gate (`access.gate`: Host, Origin, token) before anything else reads them, except
-for ``/healthz`` (`http`). `endpoint` and `stdio` read messages, and keep the sessions of
-their clients; what a transport does for each request is in `channels`. `server` interprets
-requests, and `bridge.app` decides when to stop.
+for ``/healthz`` (`http`). `endpoint` and `stdio` read messages, and keep their clients'
+sessions. `server` interprets requests, and `bridge.app` decides when to stop.
 """

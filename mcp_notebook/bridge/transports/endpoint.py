@@ -36,13 +36,11 @@ from mcp_notebook.bridge.server.sessions.client_profile import (
     read_envelope,
     refuse_version,
 )
-from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
+from mcp_notebook.bridge.server.sessions.client_request import make_request
 from mcp_notebook.bridge.server.sessions.client_sessions import MAX_INITIALIZE, TOO_LONG
-from mcp_notebook.bridge.transports.channels import RequestChannel, open_session
 from mcp_notebook.bridge.transports.http_exchange import HttpExchange
-from mcp_notebook.bridge.transports.request_bodies import LARGE, read_body
 from mcp_notebook.bridge.transports.sessions import HttpSession, Sessions
-from mcp_notebook.bridge.transports.stdio import ANSWER_GRACE
+from mcp_notebook.bridge.transports.stdio import ANSWER_GRACE, LARGE
 from mcp_notebook.protocol import messages
 from mcp_notebook.protocol.errors import (
     HTTP_STATUSES,
@@ -131,7 +129,7 @@ class Endpoint:
 
     async def _take_modern(self, scope: Scope, receive: Receive, send: Send) -> None:
         # 1. The body is one message.
-        body = await self._read_body(scope, receive, self._max_bytes)
+        body = await _read_body(scope, receive, self._max_bytes)
         with self._unanswered:
             message = await _parse(body)
             del body  # a stream may stay open for days
@@ -152,8 +150,7 @@ class Endpoint:
                 raise _refuse(status, error, message.id) from None
             # 4. It is answered. A client that disconnects cancels it.
             exchange = HttpExchange(receive, send)
-            channel = RequestChannel(exchange.send, message.params)
-            request = _make_request(message, profile, scope, channel)
+            request = make_request(message, profile, scope[SCOPE_KEY], exchange.send)
             answer = None
             with exchange:
                 answer = await self._server.requests.answer(message, request)
@@ -192,7 +189,7 @@ class Endpoint:
         session = self._find_session(scope)
         with self._sessions.use(session):
             # 2. The body is one message.
-            body = await self._read_body(scope, receive, self._max_bytes)
+            body = await _read_body(scope, receive, self._max_bytes)
             with self._unanswered:
                 message = await _parse(body)
                 # 3. Meanwhile, the client may have ended the session.
@@ -203,10 +200,10 @@ class Endpoint:
     async def _open_session(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Take a request without a session, which can only be ``initialize``."""
         problem = f"The request has no session, and {TOO_LONG}"
-        body = await self._read_body(scope, receive, MAX_INITIALIZE, problem)
+        body = await _read_body(scope, receive, MAX_INITIALIZE, problem)
         with self._unanswered:
             message = await _parse(body)
-            if not isinstance(message, messages.Request) or not _is_initialize(message):
+            if not isinstance(message, messages.Request) or message.method != INITIALIZE:
                 raise _refuse(400, "Bad Request: Missing session ID")
             session = self._sessions.open(scope[SCOPE_KEY])
             if session is None:
@@ -265,13 +262,12 @@ class Endpoint:
         """Answer a request of a session, even if its client disconnects."""
         client = session.client
         exchange = HttpExchange(receive, send, session.id, outlasts=True)
-        channel = RequestChannel(exchange.send, message.params, client)
         answer: Answer | None = None
         with exchange, client.run(message.id, exchange.end):
             try:
                 client.check(message)
-                profile = open_session(client, message)
-                request = _make_request(message, profile, scope, channel)
+                profile = client.find_profile(message)
+                request = make_request(message, profile, scope[SCOPE_KEY], exchange.send)
                 answer = await self._server.requests.answer(message, request)
                 if message.method == INITIALIZE and answer.error_code is None:
                     client.open(profile)
@@ -309,19 +305,6 @@ class Endpoint:
                 await session.stream.end_stream()
             finally:
                 session.stream = None
-
-    async def _read_body(
-        self, scope: Scope, receive: Receive, most: int, problem: str | None = None
-    ) -> bytes:
-        """Return the body of a request.
-
-        Raises:
-            _Refused: It is too large.
-        """
-        body = await read_body(scope, receive, most)
-        if body is None:
-            raise _refuse(413, problem or f"A request can have at most {most:,} bytes.")
-        return body
 
     # -- the end -----------------------------------------------------------------------------------
 
@@ -386,6 +369,29 @@ def _accepts(scope: Scope) -> tuple[bool, bool]:
     )
 
 
+async def _read_body(
+    scope: Scope, receive: Receive, most: int, problem: str | None = None
+) -> bytes:
+    """Return the body of a request.
+
+    Raises:
+        _Refused: It is too large; at once, if the head says so.
+    """
+    length = read_header(scope, "content-length") or ""
+    declared = int(length) if length.isdecimal() else 0
+    chunks: list[bytes] = []
+    size = 0
+    while max(declared, size) <= most:
+        message = await receive()
+        if message["type"] != "http.request":
+            return b""  # the client has disconnected and gets no answer
+        chunks.append(message.get("body", b""))
+        size += len(chunks[-1])
+        if size <= most and not message.get("more_body", False):
+            return b"".join(chunks)
+    raise _refuse(413, problem or f"A request can have at most {most:,} bytes.")
+
+
 async def _parse(body: bytes) -> messages.Message:
     """Return the message in a body.
 
@@ -398,27 +404,6 @@ async def _parse(body: bytes) -> messages.Message:
         return await anyio.to_thread.run_sync(messages.read_message, body)
     except messages.InvalidMessage as error:
         raise _refuse(400, error) from None
-
-
-def _is_initialize(message: messages.Message) -> bool:
-    return isinstance(message, messages.Request) and message.method == INITIALIZE
-
-
-def _make_request(
-    message: messages.Request,
-    profile: ClientProfile,
-    scope: Scope,
-    channel: RequestChannel,
-) -> ClientRequest:
-    meta = (message.params or {}).get("_meta")
-    return ClientRequest(
-        profile=profile,
-        id=message.id,
-        caller=scope[SCOPE_KEY],
-        meta=meta if isinstance(meta, Mapping) else {},
-        is_stdio=False,
-        channel=channel,
-    )
 
 
 def _refuse(

@@ -35,7 +35,7 @@ from mcp_notebook.bridge.server.sessions.client_profile import (
     read_envelope,
     refuse_version,
 )
-from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
+from mcp_notebook.bridge.server.sessions.client_request import make_request
 from mcp_notebook.bridge.server.sessions.client_sessions import (
     MAX_INITIALIZE,
     TOO_LONG,
@@ -43,8 +43,6 @@ from mcp_notebook.bridge.server.sessions.client_sessions import (
     EndReason,
 )
 from mcp_notebook.bridge.transports.blocking_descriptors import ReadingThread, WritingThread
-from mcp_notebook.bridge.transports.channels import RequestChannel, open_session
-from mcp_notebook.bridge.transports.request_bodies import LARGE
 from mcp_notebook.protocol import messages
 from mcp_notebook.protocol.errors import (
     CONNECTION_CLOSED,
@@ -56,6 +54,9 @@ from mcp_notebook.protocol.errors import (
 from mcp_notebook.protocol.methods import CANCELLED, DISCOVER, INITIALIZE, INITIALIZED
 from mcp_notebook.settings.limits import DEFAULT_LIMITS, Limits
 
+LARGE = 2**20
+"""Bytes from which a message is parsed in a thread, also over HTTP. The parser holds the
+interpreter, so what bounds the time is `Limits.max_request_bytes`."""
 ANSWER_GRACE = 2.0
 """Seconds that clients have to take the last answers when the bridge stops, also over HTTP."""
 _CLOSE_LIMIT = 1.0
@@ -276,7 +277,7 @@ class StdioClient:
         if self._is_modern:
             return read_envelope(message.params)
         self._session.check(message)
-        profile = open_session(self._session, message)
+        profile = self._session.find_profile(message)
         if message.method == INITIALIZE:
             self._session.open(profile)
         return profile
@@ -325,16 +326,8 @@ class StdioClient:
         """Return the answer to a request, or why it is refused."""
         if isinstance(profile, ProtocolError):
             return write_error(message.id, profile)
-        meta = (message.params or {}).get("_meta")
-        session = self._session if profile.is_handshake else None
-        request = ClientRequest(
-            profile=profile,
-            id=message.id,
-            caller=self._server.default_caller,
-            meta=meta if isinstance(meta, Mapping) else {},
-            is_stdio=True,
-            channel=RequestChannel(self._send, message.params, session),
-        )
+        caller = self._server.default_caller
+        request = make_request(message, profile, caller, self._send, is_stdio=True)
         return await self._server.requests.answer(message, request)
 
 

@@ -9,8 +9,7 @@ own page of a tool is made by its kernel, and gets ``helper.js`` here. Both spea
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,32 +17,8 @@ MIME_TYPE = "text/html;profile=mcp-app"
 """Of the pages of MCP Apps (specification of 2026-01-26, "UI Resource Format")."""
 
 
-@dataclass(frozen=True)
-class ViewPage:
-    """A page that shows one kind of result."""
-
-    file: str
-    """Name of its file beside this module."""
-    title: str
-
-    @property
-    def uri(self) -> str:
-        """The URI that clients read it by."""
-        return f"ui://mcp-notebook/{self.file}"
-
-    @cached_property
-    def html(self) -> str:
-        """The page."""
-        page = _read_file(self.file).replace("/* host.js */", _read_file("host.js"))
-        # A quarter of it is indentation and comments.
-        return re.sub(r"\n\s*(?://[^\n]*)?(?=\n)|(?<=\n) +", "", page)
-
-    @property
-    def meta(self) -> dict[str, Any]:
-        """Its ``_meta``: no permissions and, by leaving out ``csp``, no network."""
-        return {"ui": {"prefersBorder": False}}
-
-
+RESULT_URI = "ui://mcp-notebook/result.html"
+"""The URI of the page for tables and plots."""
 OWN = "own"
 """The kind of view whose page is made by the tool's author."""
 _OWN_PAGE = re.compile(r"ui://mcp-notebook/tools/([A-Za-z0-9_-]+)\.html")
@@ -55,6 +30,17 @@ _HEAD = re.compile(
 """The beginning of a page before which no script may stand."""
 
 
+@cache
+def read_result_page() -> dict[str, Any]:
+    """Return the page for tables and plots, as ``resources/read`` answers it."""
+    page = _read_file("result.html").replace("/* host.js */", _read_file("host.js"))
+    # A quarter of it is indentation and comments.
+    html = re.sub(r"\n\s*(?://[^\n]*)?(?=\n)|(?<=\n) +", "", page)
+    # No permissions and, by leaving out `csp`, no network.
+    meta = {"ui": {"prefersBorder": False}}
+    return {"uri": RESULT_URI, "mimeType": MIME_TYPE, "text": html, "_meta": meta}
+
+
 def find_page_uri(kind: str | None, name: str) -> str | None:
     """Return the URI of the page beside a tool's results; None if it has none.
 
@@ -64,8 +50,7 @@ def find_page_uri(kind: str | None, name: str) -> str | None:
     """
     if kind == OWN:
         return f"ui://mcp-notebook/tools/{name}.html"
-    page = PAGES.get(kind or "")
-    return None if page is None else page.uri
+    return RESULT_URI if kind == "result" else None
 
 
 def find_tool(uri: str) -> str | None:
@@ -99,9 +84,3 @@ def make_own_meta(hosts: Sequence[str]) -> dict[str, Any]:
     """Return the ``_meta`` of an author's page, which may load from these origins."""
     csp = {"connectDomains": list(hosts), "resourceDomains": list(hosts)}
     return {"ui": {"csp": csp} if hosts else {}}
-
-
-PAGES: Mapping[str, ViewPage] = {"result": ViewPage("result.html", "Result")}
-"""By the kind of view, as in `messages.ToolInfo.view`."""
-BY_URI = {page.uri: page for page in PAGES.values()}
-"""The same pages by their URIs."""

@@ -87,7 +87,7 @@ class ConsentPrompts:
     def show_unseen(self) -> None:
         """Show the questions that no side panel shows; on any thread."""
         # VS Code says that it shows this notebook; of a Jupyter server, only the last cell tells.
-        in_jupyter = "Jupyter" in self._frontends and comes_from_jupyter(self._shell)
+        in_jupyter = "Jupyter" in self._frontends and comes_from_jupyter()
         if not (in_jupyter or "VS Code" in self._frontends):
             for prompt in self.open_prompts:
                 self._show(prompt)

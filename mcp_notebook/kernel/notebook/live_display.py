@@ -10,6 +10,8 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
+from mcp_notebook.kernel.notebook.loaded_extension import find_request
+
 logger = logging.getLogger(__name__)
 
 _TOPIC = b"display_data"
@@ -45,7 +47,7 @@ class LiveDisplay:
             # Not `display_pub.publish`: it flushes streams that may belong to others, calls hooks,
             # and would be captured by a running `%%capture` cell.
             kernel.session.send(
-                kernel.iopub_socket, kind, content, parent=self._shell.get_parent(), ident=_TOPIC
+                kernel.iopub_socket, kind, content, parent=find_request(), ident=_TOPIC
             )
         except Exception:  # the kernel shuts down, or is not ipykernel
             logger.exception("an output could not be shown")

@@ -24,6 +24,8 @@ class LoadedExtension(Protocol):
     registry: "ToolRegistry"
     cell_tools: "CellTools"
     invoker: "Invoker"
+    request: Mapping[str, Any]
+    """The request for the cell that runs, or ran last."""
 
     def tell_resource_changed(self, uri: str) -> None:
         """Tell bridges that the author reports a change of a resource."""
@@ -39,22 +41,30 @@ def find_extension() -> LoadedExtension | None:
 
 def find_cell() -> str | None:
     """Return the id of the running cell; None if the frontend did not send one."""
-    cell = read_request(get_ipython()).get("cellId")
+    cell = read_metadata(get_parent(get_ipython())).get("cellId")
     return cell if isinstance(cell, str) else None
 
 
-def is_cell_of_jupyter() -> bool:
-    """Return whether JupyterLab or Notebook 7 asked for the running cell, or the last one."""
-    return comes_from_jupyter(get_ipython())
+def comes_from_jupyter() -> bool:
+    """Return whether JupyterLab or Notebook 7 asked for the cell that runs, or ran last."""
+    return "deletedCells" in read_metadata(find_request())  # no other frontend sends it
 
 
-def comes_from_jupyter(shell: Any) -> bool:
-    """Return whether JupyterLab or Notebook 7 asked for what a shell runs, or ran last."""
-    return "deletedCells" in read_request(shell)  # no other frontend sends it
+def find_request() -> Mapping[str, Any]:
+    """Return the request for the cell that runs, or ran last.
+
+    To IPython, the last request of any kind is the parent, such as one for completions.
+    """
+    extension = find_extension()
+    return get_parent(get_ipython()) if extension is None else extension.request
 
 
-def read_request(shell: Any) -> Mapping[str, Any]:
-    """Return the metadata of the request for what a shell runs, or ran last."""
-    request = shell.get_parent() if hasattr(shell, "get_parent") else None
-    metadata = (request or {}).get("metadata")
+def get_parent(shell: Any) -> Mapping[str, Any]:
+    """Return the request that a shell answers, or answered last; empty if there is none."""
+    return (shell.get_parent() if hasattr(shell, "get_parent") else None) or {}
+
+
+def read_metadata(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the metadata of a request."""
+    metadata = request.get("metadata")
     return metadata if isinstance(metadata, dict) else {}

@@ -302,7 +302,7 @@ class Proposing:
         nobody = ""
         if self._is_headless and len(self._sessions) < 2:  # noqa: PLR2004 - with the bridge
             nobody = "No person has this notebook open: it runs without one."
-        elif self._was_watched and comes_from_jupyter(self._shell):
+        elif self._was_watched and comes_from_jupyter():
             nobody = "The notebook's page is closed, so that no person sees a proposal."
         if nobody and not self._is_watched:
             raise ToolError(f"{nobody} Write the cell into your answer instead.")

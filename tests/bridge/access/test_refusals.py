@@ -3,7 +3,7 @@ from mcp_notebook.bridge.access.refusals import MAX_REFUSALS_LOGGED, RefusalLog
 
 def test_a_flood_of_refused_requests_is_a_few_lines_and_a_number(caplog):
     notes, now = [], [0.0]
-    log = RefusalLog([lambda *note: notes.append(note)], clock=lambda: now[0])
+    log = RefusalLog(lambda *note: notes.append(note), clock=lambda: now[0])
     for port in range(100):
         log.note(("10.0.0.1", port), "the bearer token is wrong")
     lines = list(caplog.messages)

@@ -188,11 +188,11 @@ def _write(store, text):
 @pytest.mark.parametrize(
     ("tokens", "reason"),
     [
-        ([RECORD | {"sha256": "x"}], "tokens.0.sha256"),
-        ([RECORD | {"name": "a b"}], "tokens.0.name"),
-        ([RECORD | {"expires": "soon"}], "tokens.0.expires"),
-        ([RECORD | {"created": 1e300}], "tokens.0.created"),
-        ([RECORD | {"only_on_mondays": True}], "tokens.0.only_on_mondays: Extra inputs"),
+        ([RECORD | {"sha256": "x"}], r"at `\$.tokens\[0\].sha256`"),
+        ([RECORD | {"name": "a b"}], r"at `\$.tokens\[0\].name`"),
+        ([RECORD | {"expires": "soon"}], r"at `\$.tokens\[0\].expires`"),
+        ([RECORD | {"created": 1e300}], r"at `\$.tokens\[0\].created`"),
+        ([RECORD | {"only_on_mondays": True}], "unknown field `only_on_mondays`"),
         ([RECORD | {"exclusive": True}], "an exclusive token needs tools"),
         ([RECORD, RECORD], "two tokens have the same name"),
     ],

@@ -23,7 +23,7 @@ from mcp_types import (
 
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
-from mcp_notebook.bridge.server.declaration import NO_TOOLS
+from mcp_notebook.bridge.server.own_tools.meta_tools import NO_TOOLS
 from mcp_notebook.settings.limits import Limits
 from mcp_notebook.wire import messages
 

@@ -8,8 +8,8 @@ import anyio.lowlevel
 import pytest
 
 from mcp_notebook.bridge.server.requests import Base64Text
+from mcp_notebook.bridge.server.sessions.client_request import RequestChannel
 from mcp_notebook.bridge.transports import http_exchange
-from mcp_notebook.bridge.transports.channels import RequestChannel
 from mcp_notebook.bridge.transports.http_exchange import (
     MAX_EVENT,
     RESPONSE_MOVES,
@@ -58,7 +58,7 @@ async def test_what_precedes_the_answer_makes_it_a_stream():
     wire = Wire()
     exchange = HttpExchange(wire.receive, wire.send)
     with exchange:
-        channel = RequestChannel(exchange.send, {"_meta": {"progressToken": "p"}})
+        channel = RequestChannel(exchange.send, {"progressToken": "p"})
         await channel.send_progress(1, 2, "half")
         await exchange.answer([b'{"id"', b":1}"], 400)
     assert wire.sent[0]["status"] == 200
@@ -83,7 +83,7 @@ async def test_bytes_become_base64_while_they_are_sent(size):
 
 async def test_unwanted_progress_is_not_sent():
     wire = Wire()
-    channel = RequestChannel(HttpExchange(wire.receive, wire.send).send, {"_meta": {}})
+    channel = RequestChannel(HttpExchange(wire.receive, wire.send).send, {})
     await channel.send_progress(1, None, None)
     assert wire.sent == []
 

@@ -108,6 +108,27 @@ def test_a_window_that_closes_the_notebook_leaves_its_questions_to_the_outputs(k
         assert kernel.wait_for("display_data")["data"]["text/plain"].startswith(TEXT)
 
 
+def test_a_question_belongs_to_the_last_cell_although_completions_were_asked_for_since(
+    kernel, link
+):
+    request = kernel.start("1", cell="c1", deleted=[])
+    kernel.finish(request)
+    kernel.client.complete("pri", reply=True, timeout=TIMEOUT)
+    ask(link)
+    while (message := kernel.client.get_iopub_msg(timeout=TIMEOUT))["msg_type"] != "display_data":
+        pass
+    assert message["parent_header"]["msg_id"] == request
+
+
+def test_a_question_stays_in_the_side_panel_although_completions_were_asked_for(kernel, link):
+    with asked_in_panel(kernel, link):
+        kernel.client.complete("pri", reply=True, timeout=TIMEOUT)
+        ask(link, 2)
+        assert kernel.ok("pass", cell="c1", deleted=[]).displays == []
+        while kernel.client.iopub_channel.msg_ready():
+            assert kernel.client.get_iopub_msg()["msg_type"] != "display_data"
+
+
 def test_questions_are_told_apart_by_numbers_that_are_used_once(kernel, link):
     numbers = []
     for identity in (1, 2):

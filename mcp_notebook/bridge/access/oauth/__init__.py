@@ -1,6 +1,6 @@
 """The HTTP endpoint as an OAuth 2.1 resource server, for teams.
 
-Face: `resource_server` (`activate_oauth`, `OAuth`).
+Face: `resource_server` (`activate_oauth`).
 
 Threads: everything runs on the bridge's event loop; signatures are checked and keys are fetched in
 worker threads.

@@ -13,7 +13,7 @@ import hashlib
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -124,16 +124,6 @@ def _make_name(issuer: str, subject: str) -> str:
     return f"{name[: MAX_NAME - len(digest) - 3]}...{digest}"
 
 
-@dataclass(frozen=True)
-class OAuth:
-    """The parts that OAuth adds to the HTTP endpoint."""
-
-    authenticator: AccessTokens
-    """Finds the callers of access tokens, for the gate."""
-    publish: Callable[[ASGIApp], ASGIApp]
-    """Adds the public metadata in front of the gate."""
-
-
 def _check_library() -> None:
     """Refuse a PyJWT that fetches the issuer's keys for every unknown key id.
 
@@ -149,12 +139,16 @@ def _check_library() -> None:
         raise MissingLibrary("Access tokens of an OAuth issuer need", library, "oauth")
 
 
-def activate_oauth(path: Path, url: str) -> OAuth:
-    """Return the parts that an OAuth file configures.
+def activate_oauth(path: Path, url: str) -> tuple[AccessTokens, Callable[[ASGIApp], ASGIApp]]:
+    """Return what an OAuth file configures.
 
     Args:
         path: The file.
         url: The endpoint's URL, unless the file has `resource`.
+
+    Returns:
+        What finds the callers of access tokens, for the gate, and what adds the public metadata in
+        front of the gate.
 
     Raises:
         SettingsError: The file cannot be used.
@@ -167,7 +161,7 @@ def activate_oauth(path: Path, url: str) -> OAuth:
         # A JupyterHub has no such metadata: users copy a token from its page.
         challenge = f'Bearer scope="{" ".join(scopes)}"'
         verifier = HubTokens(configuration.jupyterhub)
-        return OAuth(AccessTokens(verifier, configuration, challenge), lambda app: app)
+        return AccessTokens(verifier, configuration, challenge), lambda app: app
     _check_library()
     from mcp_notebook.bridge.access.oauth.signed_token_verifier import (  # noqa: PLC0415 - of an extra
         SignedTokens,
@@ -175,17 +169,12 @@ def activate_oauth(path: Path, url: str) -> OAuth:
 
     issuer, resource = configuration.issuer, configuration.resource or url
 
-    def publish(app: ASGIApp) -> ASGIApp:
-        return _publish_metadata(app, resource=resource, issuer=issuer, scopes=scopes)
-
-    return OAuth(
-        AccessTokens(
-            SignedTokens(issuer, configuration.audience or resource),
-            configuration,
-            _format_challenge(resource, scopes),
-        ),
-        publish,
+    tokens = AccessTokens(
+        SignedTokens(issuer, configuration.audience or resource),
+        configuration,
+        _format_challenge(resource, scopes),
     )
+    return tokens, partial(_publish_metadata, resource=resource, issuer=issuer, scopes=scopes)
 
 
 def _format_challenge(resource: str, scopes: Iterable[str]) -> str:

@@ -10,7 +10,6 @@ import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -20,7 +19,7 @@ import anyio.abc
 import anyio.to_thread
 
 from mcp_notebook.bridge.headless.cell_progress import SharedProgress
-from mcp_notebook.bridge.headless.folders.files import Findings, NotebookFile, find_notebooks
+from mcp_notebook.bridge.headless.folders.files import NotebookFile, find_notebooks
 from mcp_notebook.bridge.headless.folders.names import make_name
 from mcp_notebook.bridge.headless.kernel_room import KernelRoom
 from mcp_notebook.bridge.headless.notebook_code import Look, NotebookCode, read_code
@@ -32,46 +31,6 @@ from mcp_notebook.text.terminal import print_note
 from mcp_notebook.text.wording import count
 
 _NOT_OURS = "its code does not use mcp_notebook"
-
-
-@dataclass(frozen=True)
-class _Reading:
-    """A file that was read because it is new or has changed."""
-
-    file: NotebookFile
-    code: NotebookCode | None
-    problem: str
-    """Why it cannot be served; empty if it can."""
-    notebook: ServedNotebook
-    """The notebook, which knows what it last offered."""
-
-
-@dataclass
-class _Known:
-    """What is known of the files of the last looks."""
-
-    handled: dict[Path, Look] = field(default_factory=dict)
-    """How each file looked when it was read."""
-    last: dict[Path, Look] = field(default_factory=dict)
-    """How all files looked last time."""
-
-    def list_changed(self, found: Findings, *, is_first: bool) -> list[NotebookFile]:
-        """Return the files that are new or have changed, and are not just being written."""
-        return [
-            file
-            for path, file in found.files.items()
-            if self.handled.get(path) != file.look
-            and (is_first or self.last.get(path) == file.look)
-        ]
-
-    def list_gone(self, found: Findings) -> list[Path]:
-        """Return the files that were missing last time, too."""
-        return [path for path in self.handled if path not in self.last and not found.may_have(path)]
-
-    def note_look(self, found: Findings) -> None:
-        """Note how the files look; one that could not be looked at, as it did before."""
-        unseen = {path: look for path, look in self.last.items() if found.may_have(path)}
-        self.last = unseen | {path: file.look for path, file in found.files.items()}
 
 
 class NotebookFolders:
@@ -120,7 +79,10 @@ class NotebookFolders:
         """The notebooks that are served, by their paths."""
         self.skipped: dict[Path, str] = {}
         """Why other notebooks and folders are left out, as the end of a sentence."""
-        self._known = _Known()
+        self._handled: dict[Path, Look] = {}
+        """How each file looked when it was read."""
+        self._last: dict[Path, Look] = {}
+        """How all files looked last time."""
         self._new: list[ServedNotebook] = []
         """Those of the notebooks whose task has not been started."""
         self._problem = ""
@@ -190,25 +152,34 @@ class NotebookFolders:
         found = await anyio.to_thread.run_sync(find, self._folders, served)
         for path in self._besides & found.files.keys():
             del found.files[path]
-        changed = self._known.list_changed(found, is_first=is_first)
-        gone = self._known.list_gone(found)
-        self._known.note_look(found)
-        readings = await anyio.to_thread.run_sync(self._read, changed) if changed else []
+        changed = [
+            file
+            for path, file in found.files.items()
+            if self._handled.get(path) != file.look
+            and (is_first or self._last.get(path) == file.look)  # it is not just being written
+        ]
+        # Files that two looks have missed.
+        gone = [path for path in self._handled if not (path in self._last or found.may_have(path))]
+        unseen = {path: look for path, look in self._last.items() if found.may_have(path)}
+        self._last = unseen | {path: file.look for path, file in found.files.items()}
+        reads = map(self._read, changed)  # in the thread
+        readings = await anyio.to_thread.run_sync(list, reads) if changed else []
         for path in gone:
-            del self._known.handled[path]
+            del self._handled[path]
             self._drop(path)
         self.skipped = found.skipped | {
             path: problem for path, problem in self.skipped.items() if path in found.files
         }
-        expected = [self._take(reading) for reading in readings]
+        expected = [self._take(*reading) for reading in readings]
         return [kernel for kernel in expected if kernel is not None]
 
-    def _read(self, files: Sequence[NotebookFile]) -> list[_Reading]:
-        return [self._read_one(file) for file in files]
+    def _read(self, file: NotebookFile) -> tuple[NotebookFile, ServedNotebook, NotebookCode | str]:
+        """Read a file, and what it last offered if it is new; in a worker thread.
 
-    def _read_one(self, file: NotebookFile) -> _Reading:
-        """Read a file, and what it last offered if it is new; in a worker thread."""
-        notebook, code, problem = self._notebooks.get(file.path), None, ""
+        Returns:
+            The file, its notebook, and its code, or why it cannot be served.
+        """
+        notebook = self._notebooks.get(file.path)
         if notebook is None:
             name = make_name(file.path, file.folder, self._folders, self._taken)
             notebook = self._make_notebook(
@@ -219,28 +190,28 @@ class NotebookFolders:
                 notebook.take_offer()
             code = read_code(file.path)
         except NotebookError as error:
-            problem = str(error)
+            return file, notebook, str(error)
         except OSError as error:
-            problem = f"it cannot be read: {error.strerror}"
-        else:
-            if not code.mentions_us and not notebook.has_run_as(code):
-                problem = _NOT_OURS
-        return _Reading(file, code, problem, notebook)
+            return file, notebook, f"it cannot be read: {error.strerror}"
+        is_ours = code.mentions_us or notebook.has_run_as(code)
+        return file, notebook, code if is_ours else _NOT_OURS
 
-    def _take(self, reading: _Reading) -> ExpectedKernel | None:
+    def _take(
+        self, file: NotebookFile, notebook: ServedNotebook, code: NotebookCode | str
+    ) -> ExpectedKernel | None:
         """Serve a file that was read, or note why it cannot be served."""
-        path, notebook = reading.file.path, reading.notebook
-        self._known.handled[path] = reading.file.look
+        path = file.path
+        self._handled[path] = file.look
         self.skipped.pop(path, None)
-        if reading.code is None or reading.problem:
-            self.skipped[path] = reading.problem
-            if path in self._notebooks and reading.problem == _NOT_OURS:
+        if isinstance(code, str):
+            self.skipped[path] = code
+            if code == _NOT_OURS:
                 self._drop(path)
             return None
         if path not in self._notebooks:
             self._notebooks[path] = notebook
             self._new.append(notebook)
-        return notebook.take_code(reading.code)
+        return notebook.take_code(code)
 
     def _drop(self, path: Path) -> None:
         notebook = self._notebooks.pop(path, None)

@@ -1,14 +1,13 @@
 """Starts calls: takes them through the gates, and sends them to a kernel.
 
-Runs on the bridge's event loop. Observers are notified of the start and the end of each call, or of
-its refusal.
+Runs on the bridge's event loop. The audit log is notified of the start and the end of each call, or
+of its refusal.
 """
 
 from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Sequence
 from itertools import count, islice
 
 from msgspec import structs
@@ -22,13 +21,12 @@ from mcp_notebook.bridge.kernels.running_call import RunningCall
 from mcp_notebook.bridge.server.calls.gates import (
     Gates,
     OtherAnswer,
-    Room,
     ToolCall,
 )
 from mcp_notebook.bridge.server.own_tools.meta_tools import describe_running
+from mcp_notebook.bridge.telemetry.audit_log import AuditLog
 from mcp_notebook.bridge.telemetry.call_events import (
     CallEnd,
-    CallObserver,
     CallRefusal,
     CallStart,
     Outcome,
@@ -53,9 +51,8 @@ class CallStarter:
     Args:
         links: The links to the kernels, which run the calls.
         tools: The tools, as callers see them.
-        gates: Admit or refuse each call.
-        room: Counts the running calls.
-        observers: Notified of each call.
+        gates: Admit or refuse each call, and count those that run.
+        audit: Notified of each call.
     """
 
     def __init__(
@@ -63,14 +60,12 @@ class CallStarter:
         links: Links,
         tools: PermittedTools,
         gates: Gates,
-        room: Room,
-        observers: Sequence[CallObserver],
+        audit: AuditLog,
     ) -> None:
         self._links = links
         self._tools = tools
         self._gates = gates
-        self._room = room
-        self._observers = tuple(observers)
+        self._audit = audit
         self._prefix = secrets.token_hex(4)
         self._numbers = count(1)
 
@@ -79,7 +74,7 @@ class CallStarter:
 
         Raises:
             CallError: The call cannot be started, or the notebook that it is for cannot be run; the
-                observers have been notified.
+                audit log has been notified.
         """
         try:
             answer = await self._gates.admit(call)
@@ -140,7 +135,7 @@ class CallStarter:
         return outcome
 
     def note_refusal(self, call: ToolCall, error: BaseException) -> None:
-        """Notify the observers that a call was refused, and why."""
+        """Notify the audit log that a call was refused, and why."""
         request, entry = call.request, call.found
         refusal = CallRefusal(
             at=time.time(),
@@ -156,8 +151,7 @@ class CallStarter:
             arguments=None if entry is None else call.arguments,
             input_schema={} if entry is None else entry.tool.input_schema,
         )
-        for observer in self._observers:
-            observer.note_refusal(refusal)
+        self._audit.note_refusal(refusal)
         if isinstance(error, UnknownTool) and error.kind == "tool":
             self._tell_unknown(call, error)
 
@@ -218,14 +212,12 @@ class CallStarter:
         call.on_end = note_end
 
     def _note_start(self, caller: Caller, start: CallStart) -> None:
-        self._room.enter(caller)
-        for observer in self._observers:
-            observer.note_start(start)
+        self._gates.enter(caller)
+        self._audit.note_start(start)
 
     def _note_end(self, caller: Caller, end: CallEnd) -> None:
-        self._room.leave(caller)
-        for observer in self._observers:
-            observer.note_end(end)
+        self._gates.leave(caller)
+        self._audit.note_end(end)
 
 
 def _may_become_task(call: ToolCall) -> bool:

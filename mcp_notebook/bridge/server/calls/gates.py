@@ -1,16 +1,15 @@
 """A call that is being started, and the gates that it passes: each admits or refuses it.
 
-Runs on the bridge's event loop. `server` orders the gates; the gate that asks for consent has its
-own room. The kernel checks the types of the arguments.
+Runs on the bridge's event loop. Consent has its own room. The kernel checks the types of the
+arguments.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
@@ -36,6 +35,8 @@ OtherAnswer: TypeAlias = (
 )
 """What a client gets instead of a call: the bridge's own answer, a question, or another result that
 the client has requested."""
+MAX_DEPTH = 100
+"""Maximum levels of arrays and objects in the arguments of a call."""
 MAX_VALUES = 1_000_000
 """Maximum number of values and names in the arguments of a call, at all levels."""
 _LACKING = (
@@ -88,7 +89,7 @@ class ToolCall(Struct, eq=False):
 
     @property
     def entry(self) -> CatalogEntry:
-        """The tool; only for gates after `ToolGate`."""
+        """The tool, once it is found."""
         assert self.found is not None
         return self.found
 
@@ -104,91 +105,85 @@ def identify_request(*parts: Any, arguments: dict[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-class Gate(Protocol):
-    """A check that can refuse a call."""
+class Gates:
+    """What a call passes before it starts: each step admits or refuses it.
+
+    Args:
+        tools: The tools, as callers see them.
+        links: The links to the kernels.
+        ready: Waits until the first tools can be expected, if they need time to appear.
+        own: The names of the bridge's own tools.
+        ask_consent: Asks a person, if the tool needs that; returns the question for the client.
+        limits: How many calls a caller may make.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917 - what the steps need
+        self,
+        tools: PermittedTools,
+        links: Links,
+        ready: Callable[[], Awaitable[None]],
+        own: Collection[str],
+        ask_consent: Callable[[ToolCall], Awaitable[InputRequired | None]],
+        limits: Limits,
+    ) -> None:
+        self._tools = tools
+        self._links = links
+        self._ready = ready
+        self._own = own
+        self._search = ToolSearch(tools)
+        self._ask_consent = ask_consent
+        self._rates = RateLimits("calls", per_caller=limits.max_caller_calls_per_minute)
+        self._running = Shares("running calls", per_caller=limits.max_caller_calls)
+        self._is_closed = False
 
     async def admit(self, call: ToolCall) -> OtherAnswer | None:
-        """Return None to admit the call, or what its client gets instead.
+        """Return None to admit a call, or what its client gets instead.
 
         Raises:
             CallError: The call is refused.
             ProtocolError: The request is invalid.
         """
-
-
-class Gates:
-    """All gates of one bridge.
-
-    Args:
-        always: The gates of every call, in order. One of them finds the tool.
-        choose_more: Returns the gates that calls of a tool pass after these.
-    """
-
-    def __init__(
-        self, always: Sequence[Gate], choose_more: Callable[[messages.ToolInfo], Sequence[Gate]]
-    ) -> None:
-        self._always = always
-        self._choose_more = choose_more
-
-    async def admit(self, call: ToolCall) -> OtherAnswer | None:
-        """Send a call through the gates; see `Gate.admit`."""
-        for gate in self._always:
-            if (answer := await gate.admit(call)) is not None:
-                return answer
-        for gate in self._choose_more(call.entry.tool):
-            if (answer := await gate.admit(call)) is not None:
-                return answer
-        return None
-
-
-class RateGate:
-    """Limits the calls per minute.
-
-    Args:
-        limits: The numbers of calls.
-    """
-
-    def __init__(self, limits: Limits) -> None:
-        self._rates = RateLimits("calls", per_caller=limits.max_caller_calls_per_minute)
-
-    async def admit(self, call: ToolCall) -> None:
-        """Count the call."""
+        # 1. Its caller has not made too many in a minute.
         if (excess := self._rates.take(call.caller)) is not None:
             raise CallError(excess.reason)
-
-
-@dataclass(frozen=True)
-class ToolGate:
-    """Finds the tool, and checks that the caller may call it."""
-
-    tools: PermittedTools
-    """The tools, as callers see them."""
-    ready: Callable[[], Awaitable[None]]
-    """Waits until the first tools can be expected, if they need time to appear."""
-    search: ToolSearch
-    """Searches the tools."""
-    own: frozenset[str]
-    """The names of the bridge's own tools."""
-    no_tools: str
-    """The meta-tools' text for an empty list of tools."""
-
-    def is_own(self, name: str) -> bool:
-        """Return whether a tool of this name is the bridge's own."""
-        return name in self.own
-
-    async def admit(self, call: ToolCall) -> OtherAnswer | None:
-        """Find the tool, or answer a call of one of the bridge's own."""
-        if call.params.kind != "tool" or not self.is_own(call.params.name):
+        # 2. The caller may call the tool. The bridge's own tools may have their answer here.
+        if call.params.kind != "tool" or call.params.name not in self._own:
             call.found = await self._find(call)
-            return None
-        await self.ready()
+        elif (answer := await self._answer_own(call)) is not None:
+            return answer
+        # 3. The kernel runs. A call that runs a notebook does so at the end.
+        if call.notebook is None:
+            await self.wait_for_kernel(call)
+        # 4. Arguments and calls are within their limits.
+        check_size(call.arguments)
+        self._check_room(call.caller)
+        # 5. The client has what the tool requires.
+        _check_capabilities(call)
+        _choose_task(call)
+        # 6. A person has agreed. There must still be room then.
+        if (question := await self._ask_consent(call)) is not None:
+            return question
+        self._check_room(call.caller)
+        return None
+
+    async def _find(self, call: ToolCall) -> CatalogEntry:
+        caller, name, kind = call.caller, call.params.name, call.params.kind
+        try:
+            return self._tools.find(caller, name, kind)
+        except UnknownTool:
+            pass
+        await self._ready()  # a client may know the tool from an earlier session
+        return self._tools.find(caller, name, kind)
+
+    async def _answer_own(self, call: ToolCall) -> OtherAnswer | None:
+        """Return the answer of one of the bridge's own tools; None if it calls another tool."""
+        await self._ready()
         answer = meta_tools.answer(
             call.params.name,
             call.arguments,
-            self.tools,
+            self._tools,
             call.caller,
-            search=self.search,
-            no_tools=self.no_tools,
+            search=self._search,
         )
         if isinstance(answer, meta_tools.RequestedRun):
             call.notebook, call.found = answer.entry, meta_tools.make_run(answer.entry)
@@ -199,58 +194,53 @@ class ToolGate:
         call.found, call.arguments = answer.entry, answer.arguments
         return None
 
-    async def _find(self, call: ToolCall) -> CatalogEntry:
-        caller, name, kind = call.caller, call.params.name, call.params.kind
-        try:
-            return self.tools.find(caller, name, kind)
-        except UnknownTool:
-            pass
-        await self.ready()  # a client may know the tool from an earlier session
-        return self.tools.find(caller, name, kind)
+    async def wait_for_kernel(self, call: ToolCall) -> None:
+        """Start the tool's kernel, or wait for it: its last tools are listed before it has started.
 
-
-@dataclass(frozen=True)
-class StartGate:
-    """Starts the tool's kernel, or waits for it: its last tools are listed before it has started.
-
-    The tool has been found, so the caller may call it: nobody starts what he has no right to call.
-    A call whose purpose is to run a notebook has further gates to pass before it does.
-    """
-
-    tools: PermittedTools
-    """The tools, as callers see them."""
-    links: Links
-    """The links to the kernels."""
-
-    async def admit(self, call: ToolCall) -> None:
-        """Wait for the kernel, and find the tool again, which may have changed."""
-        if call.notebook is not None:
-            return
+        The tool is found again then, as it may have changed.
+        """
         entry = call.entry
-        if await self.links.wait_for_kernel(
+        if await self._links.wait_for_kernel(
             entry, call.listener, errors=call.caller.errors, guest=call.caller.guest
         ):
-            call.found = self.tools.find(call.caller, entry.long_name, entry.tool.kind)
+            call.found = self._tools.find(call.caller, entry.long_name, entry.tool.kind)
+
+    # -- the calls that run ------------------------------------------------------------------------
+
+    def _check_room(self, caller: Caller) -> None:
+        if self._is_closed:
+            raise CallError(_IS_STOPPED)
+        if (lack := self._running.explain_lack(caller)) is not None:
+            raise CallError(lack)
+
+    def enter(self, caller: Caller) -> None:
+        """Note that a call runs."""
+        self._running.add(caller)
+
+    def leave(self, caller: Caller) -> None:
+        """Note that it has ended."""
+        self._running.remove(caller)
+
+    def close(self) -> None:
+        """Admit no more calls."""
+        self._is_closed = True
 
 
-class CapabilityGate:
-    """Refuses clients that have not declared the capabilities that the tool requires."""
-
-    async def admit(self, call: ToolCall) -> None:
-        """Compare the tool's requirements with the client's capabilities."""
-        lacking = [name for name in call.entry.tool.requires if not _has(call.request, name)]
-        if not lacking:
-            return
-        text = _LACKING.format(
-            tool=call.entry.name, capabilities=" and ".join(f"`{name}`" for name in lacking)
-        )
-        if call.request.is_handshake:  # these versions have no error for it
-            raise CallError(text)
-        extensions: dict[str, Any] = {name: {} for name in lacking if "/" in name}
-        capabilities: dict[str, Any] = {name: {} for name in lacking if "/" not in name}
-        if extensions:
-            capabilities["extensions"] = extensions
-        raise refuse_capabilities(text, capabilities)
+def _check_capabilities(call: ToolCall) -> None:
+    """Refuse a client that has not declared the capabilities that the tool requires."""
+    lacking = [name for name in call.entry.tool.requires if not _has(call.request, name)]
+    if not lacking:
+        return
+    text = _LACKING.format(
+        tool=call.entry.name, capabilities=" and ".join(f"`{name}`" for name in lacking)
+    )
+    if call.request.is_handshake:  # these versions have no error for it
+        raise CallError(text)
+    extensions: dict[str, Any] = {name: {} for name in lacking if "/" in name}
+    capabilities: dict[str, Any] = {name: {} for name in lacking if "/" not in name}
+    if extensions:
+        capabilities["extensions"] = extensions
+    raise refuse_capabilities(text, capabilities)
 
 
 def _has(request: ClientRequest, capability: str) -> bool:
@@ -260,49 +250,43 @@ def _has(request: ClientRequest, capability: str) -> bool:
     return capability in request.profile.capabilities
 
 
-class TaskGate:
-    """Makes the call a task at once, for tools that allow or require that."""
+def _choose_task(call: ToolCall) -> None:
+    """Make the call a task at once, if the tool allows or requires that and the client can follow.
 
-    async def admit(self, call: ToolCall) -> None:
-        """Note the task's owner if the client can follow it.
+    Raises:
+        ProtocolError: The tool is only for clients that can.
+    """
+    tool = call.entry.tool
+    if tool.kind != "tool" or tool.task is None:
+        return
+    if call.request.profile.can_follow_tasks:
+        call.task_owner = call.caller.owns
+    elif tool.task == "required":
+        raise refuse_undeclared(f"The tool {call.entry.tool.name!r}")
 
-        Raises:
-            ProtocolError: The tool is only for clients that can.
-        """
-        if call.request.profile.can_follow_tasks:
-            call.task_owner = call.caller.owns
-        elif call.entry.tool.task == "required":
-            raise refuse_undeclared(f"The tool {call.entry.tool.name!r}")
 
-
-@dataclass(frozen=True)
-class SizeGate:
-    """Limits the depth and the number of values in the arguments.
+def check_size(
+    arguments: dict[str, Any], *, deepest: int = MAX_DEPTH, most: int = MAX_VALUES
+) -> None:
+    """Check the depth and the number of values of a call's arguments.
 
     Parsed, ``[[],[],...]`` takes 25 times the memory of its text, and blocks the kernel noticeably,
     so arguments are measured before they are sent. An empty array or object counts as two values.
+
+    Raises:
+        InvalidArguments: They are too deep, or too many.
     """
-
-    deepest: int = 100
-    """The most levels of arrays and objects."""
-    most: int = MAX_VALUES
-    """The most values and names."""
-
-    async def admit(self, call: ToolCall) -> None:
-        """Measure the arguments."""
-        arguments = call.arguments
-        deepest, most = self.deepest, self.most
-        depth, count = _measure(arguments, deepest, most)
-        if depth > deepest:
-            raise InvalidArguments(
-                "The arguments are nested too deeply: at most "
-                f"{deepest:,} levels of arrays and objects are accepted."
-            )
-        if count > most:
-            raise InvalidArguments(
-                f"The arguments have too many values: at most {most:,} values and names are "
-                "accepted in one call. Send less at once."
-            )
+    depth, count = _measure(arguments, deepest, most)
+    if depth > deepest:
+        raise InvalidArguments(
+            "The arguments are nested too deeply: at most "
+            f"{deepest:,} levels of arrays and objects are accepted."
+        )
+    if count > most:
+        raise InvalidArguments(
+            f"The arguments have too many values: at most {most:,} values and names are "
+            "accepted in one call. Send less at once."
+        )
 
 
 def _measure(arguments: dict[str, Any], deepest: int, most: int) -> tuple[int, int]:
@@ -322,34 +306,3 @@ def _measure(arguments: dict[str, Any], deepest: int, most: int) -> tuple[int, i
             deeper += [value for value in values if isinstance(value, dict | list)]
         level = deeper
     return depth, count
-
-
-class Room:
-    """Limits the calls that run at a time; admits none once the bridge is stopped.
-
-    Args:
-        limits: The numbers of calls.
-    """
-
-    def __init__(self, limits: Limits) -> None:
-        self._running = Shares("running calls", per_caller=limits.max_caller_calls)
-        self._is_closed = False
-
-    async def admit(self, call: ToolCall) -> None:
-        """Check that there is room for the call."""
-        if self._is_closed:
-            raise CallError(_IS_STOPPED)
-        if (lack := self._running.explain_lack(call.caller)) is not None:
-            raise CallError(lack)
-
-    def enter(self, caller: Caller) -> None:
-        """Note that a call runs."""
-        self._running.add(caller)
-
-    def leave(self, caller: Caller) -> None:
-        """Note that it has ended."""
-        self._running.remove(caller)
-
-    def close(self) -> None:
-        """Admit no more calls."""
-        self._is_closed = True

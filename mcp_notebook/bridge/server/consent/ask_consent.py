@@ -98,12 +98,8 @@ class Consent:
         for scope in self._waiting:
             scope.cancel()
 
-    def applies_to(self, tool: messages.ToolInfo) -> bool:
-        """Return whether calls of a tool need consent."""
-        return self._policy.applies_to(tool)
-
-    async def admit(self, call: ToolCall) -> InputRequired | None:
-        """Wait until a person has agreed to a call.
+    async def ask_if_needed(self, call: ToolCall) -> InputRequired | None:
+        """Wait until a person has agreed to a call, if calls of its tool need that.
 
         Returns:
             The question that the client has to answer first; None if the call may start.
@@ -112,6 +108,8 @@ class Consent:
             ConsentDenied: Nobody has agreed.
             UnknownState: The client's answer is not to a question about this call.
         """
+        if not self._policy.applies_to(call.entry.tool):
+            return None
         question = await self._ask(call)
         offered = call.notebook or call.entry
         listed = self._tools.list_entries(call.caller, offered.tool.kind)

@@ -215,7 +215,9 @@ def _replace_blocks(
     if not accommodation.takes_links:
         content = list(_replace_links(content))
     if not accommodation.takes_media:
-        content = [_replace_media(block) for block in content]
+        content = [
+            _describe_media(each) if isinstance(each, Image | Audio) else each for each in content
+        ]
     return content
 
 
@@ -243,10 +245,6 @@ def _lead_to_one(link: ResourceLink, other: ResourceLink) -> bool:
     uris = (link.uri, other.uri)
     are_kept = all(resource_uris.find_kernel_id(uri) for uri in uris)
     return are_kept and len({uri.rpartition("/")[0] for uri in uris}) == 1
-
-
-def _replace_media(block: ContentBlock) -> ContentBlock:
-    return _describe_media(block) if isinstance(block, Image | Audio) else block
 
 
 def _describe_media(block: Image | Audio) -> Text:
@@ -280,15 +278,15 @@ def _join_texts(content: Sequence[ContentBlock]) -> list[ContentBlock]:
     joined: list[ContentBlock] = []
     for block in content:
         last = joined[-1] if joined else None
-        if isinstance(block, Text) and isinstance(last, Text) and _are_alike(last, block):
+        if (
+            isinstance(block, Text)
+            and isinstance(last, Text)
+            and replace(last, text=block.text) == block  # alike but for the text
+        ):
             joined[-1] = replace(last, text=f"{last.text}\n\n{block.text}")
         else:
             joined.append(block)
     return joined
-
-
-def _are_alike(one: Text, other: Text) -> bool:
-    return replace(one, text=other.text) == other
 
 
 def _put_picture_first(content: list[ContentBlock]) -> list[ContentBlock]:

@@ -86,11 +86,9 @@ class ChangeNotices:
     def note_change(self) -> None:
         """Note that a list has changed; clients are notified soon."""
         before, self._seen = self._seen, self._list_all()
-        changed = [LIST_NAMES[kind] for kind in before if self._seen[kind] is not before[kind]]
-        self._unpublished.update(changed)
-        self._streams.note_changes(changed)
-        for listener in self._listeners.values():
-            listener.watcher.note_changes(changed)
+        self._unpublished |= {
+            LIST_NAMES[kind] for kind in before if self._seen[kind] is not before[kind]
+        }
         self._last_change += 1
         self._change.set()
 
@@ -119,7 +117,6 @@ class ChangeNotices:
         await self._streams.publish_update(uri, is_for)
 
     def _make_watcher(self, caller: Caller) -> ListsWatcher:
-        # The client may have read a list before a change that has not been published.
         return ListsWatcher(caller, self._list_entries, self._unpublished)
 
     def close(self) -> None:

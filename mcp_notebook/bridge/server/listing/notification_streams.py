@@ -99,14 +99,12 @@ class OpenStreams:
 class ListsWatcher:
     """Knows which of the lists that one caller sees have changed.
 
-    A caller who sees everything is told of each change: it may have read a list that has changed
-    back since. Others are told of what differs from the last time.
-
     Args:
         caller: The caller.
         list_entries: Returns the tools, prompts or resources that a caller sees: the same object
             until they change.
-        unpublished: The lists whose changes have not been published yet.
+        unpublished: The lists whose changes have not been published yet: the client may have read
+            one before. Only for a caller who sees everything, as others may not have seen them.
     """
 
     def __init__(
@@ -117,24 +115,17 @@ class ListsWatcher:
     ) -> None:
         self.caller = caller
         self._list_entries = list_entries
-        self._changed = set(unpublished)
-        """The changed lists of a caller who sees everything."""
-        self._seen = {} if caller.permissions.is_everything else self._list_all()
+        self._changed = set(unpublished) if caller.permissions.is_everything else set()
+        self._seen = self._list_all()
 
     def _list_all(self) -> dict[messages.Kind, object]:
         return {kind: self._list_entries(self.caller, kind) for kind in messages.KINDS}
 
-    def note_changes(self, changed: Iterable[ListName]) -> None:
-        """Note that these lists have changed."""
-        self._changed.update(changed)
-
     def take_changes(self) -> list[ListName]:
         """Return the lists that have changed since the last time."""
-        if self.caller.permissions.is_everything:
-            changed, self._changed = self._changed, set()
-        else:
-            before, self._seen = self._seen, self._list_all()
-            changed = {LIST_NAMES[kind] for kind in before if self._seen[kind] is not before[kind]}
+        before, self._seen = self._seen, self._list_all()
+        changed, self._changed = self._changed, set()
+        changed |= {LIST_NAMES[kind] for kind in before if self._seen[kind] is not before[kind]}
         return [name for name in dict.fromkeys(LIST_NAMES.values()) if name in changed]
 
 
@@ -158,13 +149,8 @@ class NotificationStreams:
         finally:
             self._streams.remove(stream)
 
-    def note_changes(self, changed: Iterable[ListName]) -> None:
-        """Note that these lists have changed; `publish_changes` notifies the callers."""
-        for stream in self._streams:
-            stream.watcher.note_changes(changed)
-
     def forget_changes(self) -> None:
-        """Forget the noted changes."""
+        """Take the lists as they are now for known."""
         for stream in self._streams:
             stream.watcher.take_changes()
 

@@ -63,6 +63,10 @@ ABOUT_SEARCH = (
     "done."
 )
 """...and what is added to them if there is only the search."""
+NO_TOOLS = (
+    "No notebook offers a tool at the moment. The user can open a Jupyter notebook, run "
+    "`%load_ext mcp_notebook`, and put `%%mcp_tool` as the first line of a cell with a function."
+)
 RESULT_WAIT = 45.0
 """Seconds that `RESULT` waits for a call: many clients wait for a minute at most."""
 MAX_LINES = 10_000
@@ -267,14 +271,13 @@ def describe_offered(meta_tools: MetaTools) -> str:
     return ABOUT if meta_tools else ""
 
 
-def answer(  # noqa: PLR0913 - what the answers need
+def answer(
     name: str,
     arguments: dict[str, Any],
     tools: PermittedTools,
     caller: Caller,
     *,
     search: ToolSearch,
-    no_tools: str,
 ) -> Result | RequestedCall | RequestedResult | RequestedPage | RequestedRun:
     """Answer a call to one of these tools, or return what it requests.
 
@@ -284,7 +287,6 @@ def answer(  # noqa: PLR0913 - what the answers need
         tools: The present tools.
         caller: Who asks.
         search: Searches them.
-        no_tools: The text in place of an empty list.
 
     Raises:
         InvalidArguments: The arguments do not fit this tool.
@@ -296,10 +298,10 @@ def answer(  # noqa: PLR0913 - what the answers need
         case RequestedPage() | RequestedResult():
             return values
         case _NoArguments():
-            return _list_tools(tools.list_entries(caller), no_tools)
+            return _list_tools(tools.list_entries(caller))
         case _Query():
             entries = (*tools.list_entries(caller), *tools.list_entries(caller, "notebook"))
-            return _show_found(search.rank(caller, values.query), entries, values, no_tools)
+            return _show_found(search.rank(caller, values.query), entries, values)
     return _answer_about_one(name, values, tools, caller)
 
 
@@ -350,24 +352,23 @@ def describe_running(name: str, own: Sequence[CatalogEntry]) -> Result:
     return Result([Text("\n\n".join([text, *shown]))])
 
 
-def _list_tools(entries: Sequence[CatalogEntry], no_tools: str) -> Result:
+def _list_tools(entries: Sequence[CatalogEntry]) -> Result:
     lines = [
         f"- {entry.name} (notebook {entry.notebook})"
         + (f": {description}" if (description := _shorten_description(entry.tool)) else "")
         for entry in entries
     ]
-    return Result([Text("\n".join(lines) or no_tools)])
+    return Result([Text("\n".join(lines) or NO_TOOLS)])
 
 
 def _show_found(
     found: Sequence[CatalogEntry],
     entries: Sequence[CatalogEntry],
     values: "_Query",
-    no_tools: str,
 ) -> Result:
     """Return the tools that a search has found, as one text."""
     if not entries:
-        return Result([Text(no_tools)])
+        return Result([Text(NO_TOOLS)])
     shown = found[: values.limit]
     parts = [_show_one(entry) for entry in shown]
     if not found:

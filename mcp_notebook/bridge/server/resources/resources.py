@@ -43,9 +43,9 @@ from mcp_notebook.bridge.server.resources.declared_resources import (
 )
 from mcp_notebook.bridge.server.resources.resource_notices import ResourceNotices
 from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
-from mcp_notebook.bridge.telemetry.call_events import CallObserver, ViewRead
+from mcp_notebook.bridge.telemetry.audit_log import AuditLog
+from mcp_notebook.bridge.telemetry.call_events import ViewRead
 from mcp_notebook.bridge.views import pages
-from mcp_notebook.bridge.views.pages import BY_URI, ViewPage
 from mcp_notebook.content import Image, Resource, ResourceLink, Result, Text
 from mcp_notebook.errors import CallError, ResourceFailed, UnknownResource, UnknownTool
 from mcp_notebook.lean_json import from_json
@@ -153,7 +153,7 @@ class ResourceRequests:
         ready: Waits until the first notebooks can be expected, if they need time to start.
         can_list: Waits until the first list can be answered, perhaps earlier.
         page_size: Resources on a page; None: `PAGE_SIZE`.
-        observers: Notified of the queries of live views.
+        audit: Notified of the queries of live views.
     """
 
     def __init__(  # noqa: PLR0913 - one for each thing that it asks
@@ -165,7 +165,7 @@ class ResourceRequests:
         ready: Callable[[], Awaitable[None]],
         can_list: Callable[[], Awaitable[None]],
         page_size: int | None = None,
-        observers: Sequence[CallObserver] = (),
+        audit: AuditLog,
     ) -> None:
         self._links = links
         self._notices = notices
@@ -178,7 +178,7 @@ class ResourceRequests:
         self._can_list = can_list
         self.page_size = page_size or PAGE_SIZE
         """Resources on a page."""
-        self._observers = tuple(observers)
+        self._audit = audit
         self._key = secrets.token_hex(8)
         """Tells its cursors from those of other bridges."""
         self._kept: tuple[Resource, float] | None = None
@@ -240,8 +240,8 @@ class ResourceRequests:
 
     async def read(self, request: ClientRequest, uri: str) -> dict[str, Any]:
         """Answer ``resources/read``."""
-        if uri in BY_URI:
-            return {"contents": [_make_page_contents(BY_URI[uri])]}
+        if uri == pages.RESULT_URI:
+            return {"contents": [pages.read_result_page()]}
         try:
             await self.ready()
             found = self.declared.find(request.caller, uri)
@@ -366,7 +366,7 @@ class ResourceRequests:
         }
 
     async def _read_view(self, request: ClientRequest, uri: str) -> Resource:
-        """Read the answer to a query of a live view, and notify the observers."""
+        """Read the answer to a query of a live view, and notify the audit log."""
         at, began = time.time(), time.monotonic()
         error = None
         try:
@@ -386,16 +386,14 @@ class ResourceRequests:
                 seconds=time.monotonic() - began,
                 error=error,
             )
-            for observer in self._observers:
-                observer.note_view(read)
+            self._audit.note_view(read)
 
     async def _list_after(
         self, caller: Caller, place: int, number: int
     ) -> Sequence[tuple[int, messages.ResourceInfo]]:
         """Ask all kernels concurrently for more resources after a position than fit on a page."""
-        links = sorted(
-            (link for link in self._links.open_links if link.place >= place), key=_get_place
-        )
+        links = [link for link in self._links.open_links if link.place >= place]
+        links.sort(key=lambda link: link.place)
         answers: dict[int, Sequence[messages.ResourceInfo]] = {}
 
         async def ask(link: Link) -> None:
@@ -430,15 +428,6 @@ def _make_unknown_error(error: UnknownResource, version: str) -> ProtocolError:
 
 def _make_text_contents(entry: CatalogEntry) -> dict[str, Any]:
     return make_contents(Resource(entry.uri, entry.tool.text or "", entry.tool.mime_type or ""))
-
-
-def _make_page_contents(page: ViewPage) -> dict[str, Any]:
-    return {
-        "uri": page.uri,
-        "mimeType": pages.MIME_TYPE,
-        "text": page.html,
-        "_meta": page.meta,
-    }
 
 
 def make_page(resource: Resource, page: RequestedPage) -> Result:
@@ -499,10 +488,6 @@ def _find_end(text: str, ends: array[int], number: int) -> int:
     """Return where a line ends, without its line end."""
     end = ends[number - 1]
     return end - 1 if text[end - 1 : end] == "\n" else end
-
-
-def _get_place(link: Link) -> int:
-    return link.place
 
 
 def _make_form(info: messages.ResourceInfo, version: str) -> dict[str, Any]:

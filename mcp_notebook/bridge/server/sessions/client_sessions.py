@@ -26,7 +26,11 @@ from typing import Any, Literal, TypeAlias
 
 import anyio
 
-from mcp_notebook.bridge.server.sessions.client_profile import ClientProfile, has_envelope
+from mcp_notebook.bridge.server.sessions.client_profile import (
+    ClientProfile,
+    has_envelope,
+    read_profile,
+)
 from mcp_notebook.protocol.errors import (
     CONNECTION_CLOSED,
     INTERNAL_ERROR,
@@ -42,8 +46,19 @@ from mcp_notebook.protocol.messages import (
     write_notification,
     write_request,
 )
-from mcp_notebook.protocol.methods import CANCELLED, INITIALIZE, METHODS, PING
-from mcp_notebook.protocol.versions import LATEST_HANDSHAKE, PROTOCOL_VERSION_KEY
+from mcp_notebook.protocol.methods import (
+    CANCELLED,
+    INITIALIZE,
+    METHODS,
+    PING,
+    InitializeParameters,
+    read_parameters,
+)
+from mcp_notebook.protocol.versions import (
+    HANDSHAKE_VERSIONS,
+    LATEST_HANDSHAKE,
+    PROTOCOL_VERSION_KEY,
+)
 
 SendMessage: TypeAlias = Callable[[bytes], Awaitable[None]]
 """Sends a client a JSON-RPC message."""
@@ -78,6 +93,21 @@ class ClientSession:
         self._on_end = ExitStack()
 
     # -- its states --------------------------------------------------------------------------------
+
+    def find_profile(self, message: Request) -> ClientProfile:
+        """Return the client's description of itself: from before, or in its ``initialize``.
+
+        Raises:
+            ProtocolError: The parameters of ``initialize`` are invalid.
+        """
+        if message.method != INITIALIZE:
+            # Before the handshake, only a ping gets here.
+            return self.profile or read_profile(LATEST_HANDSHAKE, None, {}, self)
+        params = read_parameters(INITIALIZE, LATEST_HANDSHAKE, message.params)
+        assert isinstance(params, InitializeParameters)
+        wanted = params.protocol_version
+        version = wanted if wanted in HANDSHAKE_VERSIONS else LATEST_HANDSHAKE
+        return read_profile(version, params.client_info, params.capabilities, self)
 
     def open(self, profile: ClientProfile) -> None:
         """Note that `initialize` is answered."""

@@ -35,7 +35,7 @@ from mcp_notebook.kernel.notebook.call_cells import format_call
 from mcp_notebook.kernel.notebook.call_table import build_call_table, describe_counts, read_query
 from mcp_notebook.kernel.notebook.cards.tool_view import build_table
 from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts
-from mcp_notebook.kernel.notebook.loaded_extension import is_cell_of_jupyter
+from mcp_notebook.kernel.notebook.loaded_extension import comes_from_jupyter
 from mcp_notebook.kernel.notebook.magics.option_help import format_entry
 from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
 from mcp_notebook.kernel.notebook.panel.side_panel_state import SidePanel
@@ -181,7 +181,7 @@ def _show_status(notebook: Notebook, _arguments: str) -> None:
 
 
 def _show_panel(notebook: Notebook, _arguments: str) -> None:
-    is_seen = is_cell_of_jupyter() or "VS Code" in notebook.panel.frontends
+    is_seen = comes_from_jupyter() or "VS Code" in notebook.panel.frontends
     if is_seen and notebook.panel.open():
         return
     _show_status(notebook, "")

@@ -190,7 +190,8 @@ def oauth(tmp_path):
 
 @pytest.fixture
 def client(oauth):
-    app = oauth.publish(PlainTextResponse("behind it", 401))
+    _, publish = oauth
+    app = publish(PlainTextResponse("behind it", 401))
     return AsyncClient(transport=ASGITransport(app), base_url="https://notebooks.example.com")
 
 
@@ -237,4 +238,5 @@ async def test_everything_else_goes_to_the_application(client, path):
 
 async def test_the_challenge_says_where_it_is(oauth):
     challenge = f'Bearer resource_metadata="{ADDRESS}", scope="read all"'
-    assert oauth.authenticator.challenge == challenge
+    access_tokens, _ = oauth
+    assert access_tokens.challenge == challenge

@@ -1,4 +1,4 @@
-"""A call that runs a notebook of a folder passes the gates of a call, and observers hear of it."""
+"""A call that runs a notebook of a folder passes the gates of a call and is in the audit log."""
 
 import os
 from contextlib import asynccontextmanager
@@ -48,7 +48,7 @@ async def test_a_run_has_a_start_and_one_end(folder, home, era):
     write_notebook(folder / "sums.ipynb", LOAD, PID)
     write_notebook(folder / "fails.ipynb", LOAD, PID, "1 / 0")
     notes = Notes()
-    async with _served(folder, home, era, observers=[notes]) as (client, _, _):
+    async with _served(folder, home, era, audit=notes) as (client, _, _):
         assert "sums has run, and 2 tools" in await _run(client)
         assert "ZeroDivisionError" in await _run(client, "fails")
         assert "sums has run, and 2 tools" in await _run(client)  # it runs: nothing is called
@@ -71,7 +71,7 @@ async def test_a_run_counts_as_a_running_call_and_its_client_may_cancel_it(folde
     write_notebook(folder / "other.ipynb", LOAD, PID)
     notes, limits = Notes(), Limits(max_caller_calls=1)
     async with (
-        _served(folder, home, era, observers=[notes], limits=limits) as (client, _, here),
+        _served(folder, home, era, audit=notes, limits=limits) as (client, _, here),
         anyio.create_task_group() as tasks,
     ):
         tasks.start_soon(_run, client)
@@ -91,7 +91,7 @@ async def test_a_run_that_does_not_end_is_no_success(folder, home, era, what):
     path = write_notebook(folder / "sums.ipynb", LOAD, begin, WAIT, PID)
     notes, said = Notes(), []
     async with (
-        _served(folder, home, era, observers=[notes]) as (client, server, here),
+        _served(folder, home, era, audit=notes) as (client, server, here),
         anyio.create_task_group() as tasks,
     ):
 
@@ -126,7 +126,7 @@ async def test_nothing_runs_unasked_where_a_person_decides(folder, home, era, th
         arguments = {"name": "run_notebook", "arguments": {"name": "sums"}}
         return text_of(await client.call_tool(through, arguments))
 
-    options = ASKS | {"meta_tools": "only", "observers": [notes]}
+    options = ASKS | {"meta_tools": "only", "audit": notes}
     async with _served(folder, home, era, answer, **options) as (client, _, _):
         said = await run(client)
         assert said.startswith("The tool 'run_notebook' runs only with a person's consent, so this")

@@ -1,4 +1,4 @@
-"""What observers hear of calls to a live kernel, in both eras."""
+"""What the audit log hears of calls to a live kernel, in both eras."""
 
 import json
 from contextlib import asynccontextmanager
@@ -62,7 +62,7 @@ async def asked(kernel, era, client_info=None, **options):
 
 async def test_a_call_has_a_start_and_one_end(sums, era):
     notes = Notes()
-    async with asked(sums, era, observers=[notes]) as (client, _):
+    async with asked(sums, era, audit=notes) as (client, _):
         await client.call_tool("add", {"a": 2})
         await client.call_tool("fail", {"why": "never"})
     first, first_end, second, second_end = notes
@@ -81,7 +81,7 @@ async def test_a_call_has_a_start_and_one_end(sums, era):
 async def test_a_call_that_its_kernel_takes_along_is_lost(sums, era):
     notes = Notes()
     async with (
-        asked(sums, era, observers=[notes]) as (client, links),
+        asked(sums, era, audit=notes) as (client, links),
         anyio.create_task_group() as t,
     ):
 
@@ -99,7 +99,7 @@ async def test_a_call_that_its_kernel_takes_along_is_lost(sums, era):
 
 async def test_the_end_says_how_long_the_call_waited_for_its_turn_and_ran(sums, era):
     notes = Notes()
-    async with asked(sums, era, observers=[notes]) as (client, _), anyio.create_task_group() as t:
+    async with asked(sums, era, audit=notes) as (client, _), anyio.create_task_group() as t:
         with sums.busy():
             t.start_soon(client.call_tool, "add", {"a": 2})
             while not notes:
@@ -115,7 +115,7 @@ async def test_the_end_says_how_long_the_call_waited_for_its_turn_and_ran(sums, 
 
 async def test_a_stopped_call_is_not_an_error(sums, era):
     notes = Notes()
-    async with asked(sums, era, observers=[notes]) as (client, _), anyio.create_task_group() as t:
+    async with asked(sums, era, audit=notes) as (client, _), anyio.create_task_group() as t:
         await client.call_tool("hurry", {})
         t.start_soon(client.call_tool, "forever", {})
         while len(notes) < 3:
@@ -138,7 +138,7 @@ async def test_the_times_of_a_call_are_unknown_if_its_kernel_is_of_an_older_vers
         Links(catalog) as links,
     ):
         await links.connect(old.record)
-        server = make_server(catalog, links, observers=[notes])
+        server = make_server(catalog, links, audit=notes)
         async with Client(in_process(server)) as client, anyio.create_task_group() as t:
             t.start_soon(client.call_tool, "add", {})
             await old.called.wait()
@@ -149,7 +149,7 @@ async def test_the_times_of_a_call_are_unknown_if_its_kernel_is_of_an_older_vers
 
 async def test_a_call_that_is_not_started_is_a_refusal(sums, era):
     notes = Notes()
-    async with asked(sums, era, observers=[notes]) as (client, _):
+    async with asked(sums, era, audit=notes) as (client, _):
         assert is_unknown(await client.call_tool("ad", {"a": 2}))
     (refusal,) = notes
     assert isinstance(refusal, CallRefusal)
@@ -185,7 +185,7 @@ async def test_no_value_is_in_a_refusal_as_it_may_be_a_secret_in_the_wrong_place
     notes = Notes()
     secret = {"password": "correct horse"}
     value = secret if wrong == "name" else json.dumps(secret)
-    async with asked(sums, era, observers=[notes], meta_tools=True) as (client, _):
+    async with asked(sums, era, audit=notes, meta_tools=True) as (client, _):
         await client.call_tool(META_TOOLS[2], {"name": "add"} | {wrong: value})
     (refusal,) = notes
     assert f"`$.{wrong}`" in refusal.reason
@@ -196,7 +196,7 @@ async def test_a_call_that_comes_too_soon_is_a_refusal_and_so_is_one_too_many(su
     notes = Notes()
     limits = Limits(max_caller_calls=1, max_caller_calls_per_minute=2)
     async with (
-        asked(sums, era, observers=[notes], limits=limits) as (client, links),
+        asked(sums, era, audit=notes, limits=limits) as (client, links),
         anyio.create_task_group() as t,
     ):
         t.start_soon(client.call_tool, "forever", {})
@@ -214,7 +214,7 @@ async def test_a_call_that_comes_too_soon_is_a_refusal_and_so_is_one_too_many(su
 async def test_a_caller_gets_and_calls_only_what_it_may(sums, era):
     reader = Caller(name="reader", permissions=Permissions(read_only=True))
     notes = Notes()
-    async with asked(sums, era, default_caller=reader, observers=[notes], meta_tools=True) as (
+    async with asked(sums, era, default_caller=reader, audit=notes, meta_tools=True) as (
         client,
         _,
     ):
@@ -232,7 +232,7 @@ async def test_a_caller_gets_and_calls_only_what_it_may(sums, era):
 
 async def test_a_call_that_continues_none_is_a_refusal(sums):
     notes = Notes()
-    async with asked(sums, "auto", observers=[notes]) as (client, _):
+    async with asked(sums, "auto", audit=notes) as (client, _):
         with pytest.raises(MCPError, match="Invalid or expired requestState"):
             await client.session.call_tool("add", {"a": 1}, request_state="made-up")
     (refusal,) = notes

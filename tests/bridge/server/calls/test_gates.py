@@ -13,8 +13,9 @@ from mcp_notebook.bridge.access.permitted_tools import PermittedTools
 from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import ExpectedKernel, Links
 from mcp_notebook.bridge.kernels.running_call import Listener
-from mcp_notebook.bridge.server.calls.gates import SizeGate, StartGate, ToolCall
+from mcp_notebook.bridge.server.calls.gates import Gates, ToolCall, check_size
 from mcp_notebook.errors import InvalidArguments, KernelGone, NotStarted
+from mcp_notebook.settings.limits import DEFAULT_LIMITS
 from mcp_notebook.wire.messages import ToolInfo
 
 
@@ -29,16 +30,15 @@ def count(value):
     return depth, max(len(value), 1) + names + sum(number for _, number in inner)
 
 
-async def refusal(arguments, **limits):
+def refusal(arguments, **limits):
     """Return why arguments are refused, or None."""
     try:
-        await SizeGate(**limits).admit(ToolCall(None, None, arguments, None))
+        check_size(arguments, **limits)
     except InvalidArguments as error:
         return str(error)
     return None
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("arguments", "depth", "number"),
     [
@@ -50,23 +50,22 @@ async def refusal(arguments, **limits):
         ({"a": {"b": [{}]}}, 4, 6),
     ],
 )
-async def test_arguments_may_be_as_deep_and_many_as_the_limits_say(arguments, depth, number):
+def test_arguments_may_be_as_deep_and_many_as_the_limits_say(arguments, depth, number):
     assert count(arguments) == (depth, number)
-    assert await refusal(arguments, deepest=depth, most=number) is None
-    too_deep = await refusal(arguments, deepest=depth - 1)
+    assert refusal(arguments, deepest=depth, most=number) is None
+    too_deep = refusal(arguments, deepest=depth - 1)
     assert f"nested too deeply: at most {depth - 1} levels" in too_deep
-    too_many = await refusal(arguments, most=number - 1)
+    too_many = refusal(arguments, most=number - 1)
     assert f"too many values: at most {number - 1} values and names" in too_many
 
 
-@pytest.mark.anyio
-async def test_what_is_too_deep_and_too_much_is_found_at_any_size():
+def test_what_is_too_deep_and_too_much_is_found_at_any_size():
     deep = {"a": 1}
     for _ in range(150):
         deep = {"a": deep}
     many = {"a": [{}] * 600_000}
     for arguments, said in [(deep, "too deeply"), (many, "too many")]:
-        assert said in await refusal(arguments)
+        assert said in refusal(arguments)
 
 
 @pytest.mark.anyio
@@ -83,7 +82,7 @@ async def test_a_call_of_a_kernel_that_still_starts_waits_until_the_bridge_is_st
     call = ToolCall(SimpleNamespace(caller=OWNER), None, {}, Listener(progress=note))
     call.found = tools.find(OWNER, "one")
     with anyio.fail_after(5), pytest.raises(NotStarted, match="The bridge was stopped before"):
-        await StartGate(tools, links).admit(call)
+        await Gates(tools, links, None, (), None, DEFAULT_LIMITS).wait_for_kernel(call)
     assert said == ["The kernel of 'sums' is starting: the call waits until it is ready."]
     with pytest.raises(KernelGone):
         links.find_link(call.entry)

@@ -102,7 +102,7 @@ async def has_run(kernel, *years):
 @pytest.mark.smoke
 async def test_a_tool_runs_when_its_user_has_agreed(kernel, era):
     user, notes = User({"answer": ALLOW}), Notes()
-    async with connected(kernel, era, user, observers=[notes]) as client:
+    async with connected(kernel, era, user, audit=notes) as client:
         for year in (1, 2):
             result = await client.call_tool("drop", {"year": year, "key": "hunter2"})
             assert text_of(result) == f"dropped {year}"
@@ -133,7 +133,7 @@ async def test_a_call_whose_question_cannot_be_written_is_refused_and_written_do
         profile=profile, id=1, caller=OWNER, meta={}, is_stdio=True, channel=user
     )
     params = {"name": "drop", "arguments": {"year": 10**5000}}
-    async with linked_server(kernel, observers=[notes]) as (server, _):
+    async with linked_server(kernel, audit=notes) as (server, _):
         answer = await server.requests.answer(Request(1, "tools/call", params), request)
     assert json.loads(b"".join(expand(answer.pieces)))["result"]["isError"]
     assert not user.was_asked
@@ -156,7 +156,7 @@ async def test_a_call_whose_question_cannot_be_written_is_refused_and_written_do
 )
 async def test_any_other_answer_is_a_no(kernel, era, answer, said):
     notes = Notes()
-    async with connected(kernel, era, User(answer), observers=[notes]) as client:
+    async with connected(kernel, era, User(answer), audit=notes) as client:
         result = await client.call_tool("drop", {"year": 3})
     assert result.is_error
     assert said in text_of(result)
@@ -294,9 +294,7 @@ async def test_no_answer_in_time_is_a_no_and_the_kernel_is_free_meanwhile(kernel
 
     closed, notes = [], Notes()
     policy = ConsentPolicy(timeout=5)
-    async with connected(kernel, "legacy", User(never), consent=policy, observers=[notes]) as (
-        client
-    ):
+    async with connected(kernel, "legacy", User(never), consent=policy, audit=notes) as (client):
         result = await client.call_tool("drop", {"year": 10})
         while closed != ["shown", "closed"]:  # the client is told to close its dialog
             await anyio.lowlevel.checkpoint()
@@ -317,7 +315,7 @@ async def test_a_cancelled_call_takes_its_question_back(kernel):
             gone.set()
 
     notes = Notes()
-    async with connected(kernel, "legacy", User(never), observers=[notes]) as client:
+    async with connected(kernel, "legacy", User(never), audit=notes) as client:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(client.call_tool, "drop", {"year": 11})
             await asked.wait()
@@ -437,7 +435,7 @@ class Raw:
 
 async def test_a_state_is_for_one_call_and_works_once(kernel):
     user, notes = User("cancel"), Notes()
-    async with connected(kernel, "auto", user, observers=[notes]) as client:
+    async with connected(kernel, "auto", user, audit=notes) as client:
         raw = Raw(client)
         # An answer without a question is none.
         first = await raw.call({"year": 20})
@@ -493,9 +491,7 @@ async def test_a_state_is_for_the_caller_and_the_program_that_were_asked(kernel)
 async def test_an_answer_that_comes_too_late_is_a_no(kernel):
     notes = Notes()
     policy = ConsentPolicy(timeout=0)
-    async with connected(kernel, "auto", User("cancel"), consent=policy, observers=[notes]) as (
-        client
-    ):
+    async with connected(kernel, "auto", User("cancel"), consent=policy, audit=notes) as (client):
         raw = Raw(client)
         late = await raw.call({"year": 23}, (await raw.call({"year": 23})).request_state)
     assert late.is_error
@@ -552,7 +548,7 @@ async def calling(client, *names, **arguments):
 )
 async def test_the_notebook_asks_for_a_client_that_shows_no_forms(kernel, era, words, said, years):
     reader, notes = Reader(kernel), Notes()
-    async with connected(kernel, era, observers=[notes]) as client:
+    async with connected(kernel, era, audit=notes) as client:
         async with calling(client, "drop", year=40, key="hunter2") as results:
             text = await reader.wait()
             status = await anyio.to_thread.run_sync(kernel.ok, "%mcp status")
@@ -635,7 +631,7 @@ async def test_a_call_is_lost_if_its_kernel_leaves_while_the_notebook_asks(kerne
 
 async def test_a_call_about_which_nobody_can_be_asked_is_refused(kernel, era):
     notes = Notes()
-    async with linked_server(kernel, observers=[notes]) as (server, links):
+    async with linked_server(kernel, audit=notes) as (server, links):
         (link,) = links.open_links
         link.requests.can_ask_consent = False
         async with Client(in_process(server), mode=era) as client:

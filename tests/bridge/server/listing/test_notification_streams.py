@@ -23,8 +23,7 @@ from mcp_notebook.bridge.server.listing.notification_streams import (
 )
 from mcp_notebook.bridge.server.requests import expand
 from mcp_notebook.bridge.server.sessions.client_profile import read_profile
-from mcp_notebook.bridge.server.sessions.client_request import ClientRequest
-from mcp_notebook.bridge.transports.channels import RequestChannel
+from mcp_notebook.bridge.server.sessions.client_request import ClientRequest, RequestChannel
 from mcp_notebook.protocol.errors import INVALID_PARAMS
 from mcp_notebook.protocol.messages import Request
 from mcp_notebook.protocol.methods import Subscriptions
@@ -54,7 +53,7 @@ class Listener:
             caller=caller,
             meta={},
             is_stdio=True,
-            channel=RequestChannel(self._take, None),
+            channel=RequestChannel(self._take, {}),
         )
         self.may_read = anyio.Event()
         self.may_read.set()
@@ -97,32 +96,30 @@ def test_only_the_lists_that_a_caller_sees_differently_are_news():
     ann = ListsWatcher(ANN, lambda _who, kind: lists.get(kind))
     assert ann.take_changes() == []
     lists["tool"] = [1, 2]
-    ann.note_changes(["tools", "prompts"])
     assert (ann.take_changes(), ann.take_changes()) == (["tools"], [])
     lists["prompt"] = [3]
     assert ann.take_changes() == ["prompts"]
 
 
 def test_who_sees_everything_is_told_of_a_list_that_changed_back():
-    owner = ListsWatcher(OWNER, lambda _who, _kind: None, ["resources"])
+    lists = {"tool": [1]}
+    owner = ListsWatcher(OWNER, lambda _who, kind: lists.get(kind), ["resources"])
     assert owner.take_changes() == ["resources"]
-    owner.note_changes(["tools"])
-    owner.note_changes(["tools"])
+    lists["tool"] = [1]  # again
     assert (owner.take_changes(), owner.take_changes()) == (["tools"], [])
 
 
 async def test_each_caller_is_told_what_concerns_it():
-    lists, (owner, ann) = {"ann": []}, (Listener(OWNER), Listener(ANN))
+    lists, (owner, ann) = {"ann": [], "owner": []}, (Listener(OWNER), Listener(ANN))
 
     def list_entries(who, kind):
         return lists[who.name] if kind == "tool" else None
 
     async with streams_to(owner, ann, list_entries=list_entries) as streams:
-        streams.note_changes(["tools"])  # a tool that Ann does not see
+        lists["owner"] = ["new"]  # a tool that Ann does not see
         await streams.publish_changes()
         await streams.publish("resources", lambda caller: caller is ANN)
-        lists["ann"] = ["new"]
-        streams.note_changes(["tools"])
+        lists |= {"ann": ["new"], "owner": ["new", "newer"]}
         await streams.publish_changes()
         assert await ann.told() == "ResourceListChanged"
         for client in (owner, owner, ann):

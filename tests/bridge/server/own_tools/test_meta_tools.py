@@ -22,11 +22,11 @@ from mcp_notebook.bridge.kernels.catalog import Catalog
 from mcp_notebook.bridge.kernels.links import Links
 from mcp_notebook.bridge.kernels.running_call import NO_LISTENER
 from mcp_notebook.bridge.server.calls.late_results import LateResults
-from mcp_notebook.bridge.server.declaration import NO_TOOLS
 from mcp_notebook.bridge.server.own_tools.meta_tools import (
     CALL,
     DESCRIBE,
     LIST,
+    NO_TOOLS,
     ONLY_TOOLS,
     RESULT,
     SEARCH,
@@ -62,8 +62,7 @@ def catalog_of(**notebooks):
 
 def asked(catalog, name, /, caller=OWNER, **arguments):
     tools = PermittedTools(catalog)
-    options = {"search": ToolSearch(tools), "no_tools": "There are none."}
-    return answer(name, arguments, tools, caller, **options)
+    return answer(name, arguments, tools, caller, search=ToolSearch(tools))
 
 
 # -- what they are ---------------------------------------------------------------------------------
@@ -144,7 +143,7 @@ def test_a_search_in_vain_names_all_tools_and_one_without_words_the_notebooks():
     many = catalog_of(sales=[info(f"tool_{number}") for number in range(210)])
     text = only_text(asked(many, SEARCH, query="zebra"))
     assert "tool_199, and 10 more. " in text
-    assert only_text(asked(Catalog(), SEARCH, query="x")) == "There are none."
+    assert only_text(asked(Catalog(), SEARCH, query="x")) == NO_TOOLS
 
 
 @pytest.mark.parametrize("arguments", [{}, {"query": 3}, {"query": "x", "limit": 51}])

@@ -37,9 +37,7 @@ def catalog():
 
 async def _ask(catalog, tool, caller=OWNER, /, **arguments):
     tools = PermittedTools(catalog)
-    answer = meta_tools.answer(
-        tool, arguments, tools, caller, search=ToolSearch(tools), no_tools="none"
-    )
+    answer = meta_tools.answer(tool, arguments, tools, caller, search=ToolSearch(tools))
     return answer.content[0].text if isinstance(answer, Result) else answer
 
 
