@@ -3,7 +3,6 @@ import * as React from 'react';
 
 import { ITexts } from './host';
 import { INotebookState, IRecordedCell } from './messages';
-import { IProposalHost } from './proposals';
 import { PanelStore } from './store';
 
 /** What the panel can do to the notebook in front. */
@@ -24,8 +23,8 @@ export interface INotebookActions {
   load(): void;
   /** Run cells of the notebook in front and all above them, which they may need. */
   runDownTo(ids: string[]): void;
-  /** Return the notebook in front for its proposals; none if it is of another kernel. */
-  findHost(kernel: string): IProposalHost | undefined;
+  /** Return the open proposals of the notebook in front, to be shown in the panel. */
+  drawProposals(): JSX.Element[];
   /** Bring the notebook of a kernel to the front. */
   openNotebook(kernel: string): void;
 }

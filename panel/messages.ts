@@ -100,7 +100,6 @@ export interface IAccepted {
   /** The names that only it defined. */
   names: string[];
   ran: boolean;
-  digest: string;
 }
 
 /** Why a kernel cannot tell: it is older than the panel, of another version, or does not answer. */
@@ -179,7 +178,7 @@ export type Action =
   | {
       action: 'settle';
       proposal: number;
-      outcome: 'inserted' | 'ran' | 'stale' | 'failed';
+      outcome: 'inserted' | 'ran' | 'stale';
       cell?: string;
       message?: string;
       outputs?: unknown[];

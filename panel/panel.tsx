@@ -18,7 +18,7 @@ export function Panel(context: IPanelContext): JSX.Element {
   useStore(store);
   const notebook = store.current;
   const spoken = store.questions.map(item => trans.__('May %1 run?', item.question.tool));
-  spoken.push(...store.proposals.map(({ proposal }) => describeProposal({ trans, proposal })));
+  spoken.push(...store.proposals.map(({ proposal }) => describeProposal(trans, proposal)));
   const running = notebook?.open_calls?.length ?? 0;
   if (running > 0) {
     spoken.push(trans._n('%1 running call', '%1 running calls', running));

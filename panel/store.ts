@@ -45,12 +45,6 @@ export interface ILack {
   line: string;
 }
 
-/** A proposal, and the notebook that it is for. */
-export interface IProposed {
-  kernel: string;
-  proposal: IProposal;
-}
-
 /** What a kernel's process had told before it was restarted. */
 export interface IPast {
   tools: ITool[];
@@ -137,13 +131,11 @@ export class PanelStore {
     return asked.sort((a, b) => a.question.asked - b.question.asked);
   }
 
-  /** The open proposals of all notebooks, oldest first. */
-  get proposals(): IProposed[] {
-    const proposed: IProposed[] = [];
-    this.notebooks.forEach((notebook, kernel) => {
-      (notebook.proposals ?? []).forEach(proposal => proposed.push({ kernel, proposal }));
-    });
-    return proposed.sort((a, b) => a.proposal.asked - b.proposal.asked);
+  /** The open proposals of all notebooks, with the ids of their kernels. */
+  get proposals(): { kernel: string; proposal: IProposal }[] {
+    return [...this.notebooks].flatMap(([kernel, { proposals }]) =>
+      (proposals ?? []).map(proposal => ({ kernel, proposal }))
+    );
   }
 
   setFront(front: IFront | null): void {
@@ -168,12 +160,8 @@ export class PanelStore {
     this._changed.emit();
   }
 
-  setDraft({ digest }: IProposal, draft: string | undefined): void {
-    if (draft === undefined) {
-      this.drafts.delete(digest);
-    } else {
-      this.drafts.set(digest, draft);
-    }
+  setDraft({ digest }: IProposal, draft: string): void {
+    this.drafts.set(digest, draft);
     this._changed.emit();
   }
 

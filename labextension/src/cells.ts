@@ -5,7 +5,6 @@
  */
 import { Cell, ICodeCellModel } from '@jupyterlab/cells';
 import {
-  CellList,
   INotebookTracker,
   Notebook,
   NotebookActions,
@@ -39,10 +38,31 @@ export function addCellLines(
   trans: TranslationBundle,
   openPanel: () => void
 ): void {
-  const follow = (panel: NotebookPanel) =>
-    new CellLines(panel, store, trans, openPanel);
+  followNotebooks(tracker, store, panel => {
+    const lines = new CellLines(panel, store, trans, openPanel);
+    return () => lines.update();
+  });
+}
+
+/** Call what `start` returns for each notebook now, and after each change of it or of the store. */
+export function followNotebooks(
+  tracker: INotebookTracker,
+  store: PanelStore,
+  start: (panel: NotebookPanel) => () => void
+): void {
+  const follow = (panel: NotebookPanel) => {
+    const { content, sessionContext } = panel;
+    const update = start(panel);
+    // Later: the widgets of cells follow the model.
+    const updateLater = () => void Promise.resolve().then(() => panel.isDisposed || update());
+    store.changed.connect(update, panel); // until the panel is disposed of
+    sessionContext.kernelChanged.connect(update, panel);
+    content.modelChanged.connect(updateLater, panel);
+    content.modelContentChanged.connect(updateLater, panel);
+    update();
+  };
   tracker.forEach(follow);
-  tracker.widgetAdded.connect((_, panel) => void follow(panel));
+  tracker.widgetAdded.connect((_, panel) => follow(panel));
 }
 
 class CellLines {
@@ -52,20 +72,8 @@ class CellLines {
     private readonly _trans: TranslationBundle,
     private readonly _openPanel: () => void
   ) {
-    const { content, sessionContext } = _panel;
-    _store.changed.connect(this._updateIfChanged, this);
-    sessionContext.kernelChanged.connect(this._update, this);
     NotebookActions.executed.connect(this._checkOutputs, this);
-    content.modelChanged.connect(this._followCells, this);
-    this._followCells();
     _panel.disposed.connect(() => Signal.clearData(this));
-  }
-
-  private _followCells(): void {
-    this._cells?.changed.disconnect(this._update, this);
-    this._cells = this._panel.content.model?.cells;
-    this._cells?.changed.connect(this._update, this);
-    this._update();
   }
 
   private get _tools(): ITool[] | undefined {
@@ -77,15 +85,8 @@ class CellLines {
     return this._store.lacks.get(this._panel.sessionContext.session?.kernel?.id ?? '');
   }
 
-  private _updateIfChanged(): void {
-    if (this._tools !== this._shown || this._lack !== this._shownLack) {
-      this._update();
-    }
-  }
-
-  private _update(): void {
-    const tools = (this._shown = this._tools);
-    this._shownLack = this._lack;
+  update(): void {
+    const tools = this._tools;
     if (tools) {
       this._unloaded.clear();
     }
@@ -173,15 +174,11 @@ class CellLines {
       } else {
         this._unloaded.delete(cell.model.id);
       }
-      this._update();
+      this.update();
     }
   }
 
   private _lines = new WeakMap<Cell, LineWidget>();
-  /** The cells whose list is followed. */
-  private _cells: CellList | undefined;
-  private _shown: ITool[] | undefined;
-  private _shownLack: ILack | undefined;
   /** Cells that need mcp_notebook, by their ids. */
   private _unloaded = new Set<string>();
 }

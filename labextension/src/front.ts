@@ -1,6 +1,7 @@
 /** The notebook in front: which it is, what its kernel does, and what the panel does to it. */
 import { JupyterFrontEnd } from '@jupyterlab/application';
 import { Cell } from '@jupyterlab/cells';
+import { IEditorFactoryService } from '@jupyterlab/codeeditor';
 import type * as nbformat from '@jupyterlab/nbformat';
 import {
   INotebookModel,
@@ -14,7 +15,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import { INotebookActions } from '../../panel/hooks';
 import { LOAD, LOADS } from '../../panel/host';
 import { PanelStore } from '../../panel/store';
-import { IEditing, NotebookHost } from './ghosts';
+import { drawProposals } from './proposals';
 import { ensureInstalled } from './python';
 
 /** Tell the store which notebook is in front, and what becomes of its kernel. */
@@ -57,14 +58,12 @@ export function makeActions(
   tracker: INotebookTracker | null,
   store: PanelStore,
   trans: TranslationBundle,
-  editing: IEditing
+  editors: IEditorFactoryService
 ): INotebookActions {
-  return {
-    findHost: kernel => {
+  const actions: INotebookActions = {
+    drawProposals: () => {
       const panel = tracker?.currentWidget;
-      return panel?.sessionContext.session?.kernel?.id === kernel
-        ? new NotebookHost(panel, editing)
-        : undefined;
+      return panel ? drawProposals({ store, trans, actions, panel, editors }) : [];
     },
     hasCell: id =>
       tracker?.currentWidget?.content.widgets.some(cell => cell.model.id === id) ?? false,
@@ -133,6 +132,7 @@ export function makeActions(
       }
     }
   };
+  return actions;
 }
 
 /**

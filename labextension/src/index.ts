@@ -6,7 +6,6 @@ import {
 } from '@jupyterlab/application';
 import { ICommandPalette, Notification } from '@jupyterlab/apputils';
 import { IEditorServices } from '@jupyterlab/codeeditor';
-import { IEditorLanguageRegistry } from '@jupyterlab/codemirror';
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator, TranslationBundle, nullTranslator } from '@jupyterlab/translation';
@@ -18,7 +17,7 @@ import { PanelStore } from '../../panel/store';
 import { JupyterHost } from './api';
 import { addCellLines } from './cells';
 import { followFront, makeActions } from './front';
-import { IEditing, addGhosts } from './ghosts';
+import { addGhosts } from './ghosts';
 import { SidePanel, panelIcon } from './panel';
 import { StatusItem } from './status';
 
@@ -34,12 +33,11 @@ const plugin: JupyterFrontEndPlugin<void> = {
   id: 'mcp-notebook:panel',
   description: 'Shows the tools of notebooks and the calls of their clients.',
   autoStart: true,
-  requires: [IEditorServices, IEditorLanguageRegistry],
+  requires: [IEditorServices],
   optional: [INotebookTracker, ITranslator, ICommandPalette, ILayoutRestorer, IStatusBar],
   activate: (
     app: JupyterFrontEnd,
-    editors: IEditorServices,
-    languages: IEditorLanguageRegistry,
+    { factoryService }: IEditorServices,
     tracker: INotebookTracker | null,
     translator: ITranslator | null,
     palette: ICommandPalette | null,
@@ -48,8 +46,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
   ) => {
     const trans = (translator ?? nullTranslator).load('mcp_notebook');
     const store = new PanelStore(new JupyterHost(app.serviceManager.serverSettings, trans));
-    const editing: IEditing = { factory: editors.factoryService, languages };
-    const actions = makeActions(app, tracker, store, trans, editing);
+    const actions = makeActions(app, tracker, store, trans, factoryService);
     const context: IPanelContext = { store, trans, actions };
     if (tracker) {
       followFront(tracker, store);
@@ -79,7 +76,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
         addToolbarButton(app, trans);
       }
       addCellLines(tracker, store, trans, () => void app.commands.execute(OPEN));
-      addGhosts(tracker, context, editing);
+      addGhosts(tracker, context, factoryService);
       openForNotebooks(app, tracker, open);
     }
   }
@@ -146,12 +143,6 @@ function openForNotebooks(
   tracker.widgetAdded.connect((_, panel) => void check(panel));
 }
 
-/** Something that waits for the user's answer. */
-interface IWaiting {
-  kernel: string;
-  text: string;
-}
-
 /** Tell of questions and proposals that the user does not see; take that back when they are answered. */
 function notifyOfQuestions(
   app: JupyterFrontEnd,
@@ -159,45 +150,40 @@ function notifyOfQuestions(
   panel: SidePanel
 ): void {
   const shown = new Map<string, string>();
-  const read = () => {
-    const name = (kernel: string) => store.notebooks.get(kernel)?.name ?? '';
-    return new Map([
-      ...store.questions.map(({ kernel, question }): [string, IWaiting] => [
-        `${kernel}:${question.number}`,
-        { kernel, text: trans.__('%1: may %2 run?', name(kernel), question.tool) }
-      ]),
-      ...store.proposals.map(({ kernel, proposal }): [string, IWaiting] => [
-        `${kernel}:${proposal.digest}:${proposal.number}`,
-        {
-          kernel,
-          text: trans.__('%1: %2', name(kernel), describeProposal({ trans, proposal }))
-        }
-      ])
-    ]);
-  };
   store.changed.connect(() => {
-    const open = read();
+    const name = (kernel: string) => store.notebooks.get(kernel)?.name ?? '';
+    const open = [
+      ...store.questions.map(({ kernel, question }) => ({
+        kernel,
+        key: `${kernel}:${question.number}`,
+        text: trans.__('%1: may %2 run?', name(kernel), question.tool)
+      })),
+      ...store.proposals.map(({ kernel, proposal }) => ({
+        kernel,
+        key: `${kernel}:${proposal.digest}:${proposal.number}`,
+        text: trans.__('%1: %2', name(kernel), describeProposal(trans, proposal))
+      }))
+    ];
     for (const [key, id] of shown) {
-      if (!open.has(key)) {
+      if (!open.some(item => item.key === key)) {
         shown.delete(key);
         Notification.dismiss(id);
       }
     }
-    for (const [key, item] of open) {
-      const isSeen =
-        panel.isVisible && !document.hidden && item.kernel === store.front?.kernel;
+    for (const { kernel, key, text } of open) {
+      const isSeen = panel.isVisible && !document.hidden && kernel === store.front?.kernel;
       if (shown.has(key) || isSeen) {
         continue;
       }
       const show = () => {
-        if (item.kernel !== store.front?.kernel) {
-          actions.openNotebook(item.kernel);
+        if (kernel !== store.front?.kernel) {
+          actions.openNotebook(kernel);
         }
         void app.commands.execute(OPEN);
       };
       shown.set(
         key,
-        Notification.warning(item.text, {
+        Notification.warning(text, {
           autoClose: false,
           actions: [{ label: trans.__('Show'), callback: show }]
         })

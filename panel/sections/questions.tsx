@@ -4,15 +4,12 @@ import * as React from 'react';
 import { formatClock } from '../format';
 import { ISectionProps, useClock, useSettled } from '../hooks';
 import { Decision, IQuestion } from '../messages';
-import { Proposal } from './proposals';
 import { Section, SmallButton } from './section';
 
 export function QuestionsSection(props: ISectionProps): JSX.Element | null {
-  const { trans, notebook, actions, kernel } = props;
-  const place = React.useRef<HTMLDivElement>(null);
+  const { trans, notebook, actions } = props;
   const now = useClock(notebook.questions.length > 0);
-  const host = actions.findHost(kernel);
-  const proposals = (host && notebook.proposals) || [];
+  const proposals = actions.drawProposals();
   const count = notebook.questions.length + proposals.length;
   if (count === 0) {
     return null;
@@ -22,22 +19,7 @@ export function QuestionsSection(props: ISectionProps): JSX.Element | null {
       {notebook.questions.map(question => (
         <Question {...props} key={question.number} question={question} now={now} />
       ))}
-      <div ref={place}>
-        {proposals.map(proposal => (
-          <Proposal
-            {...props}
-            key={proposal.number}
-            proposal={proposal}
-            host={host!}
-            onAnswered={() => place.current?.closest<HTMLElement>('.jp-mcp-content')?.focus()}
-          >
-            <SmallButton
-              label={trans.__('Show in the notebook')}
-              onClick={() => host!.show(host!.find(proposal).cell)}
-            />
-          </Proposal>
-        ))}
-      </div>
+      {proposals}
     </Section>
   );
 }

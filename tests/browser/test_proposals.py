@@ -42,12 +42,15 @@ RAIN_AT = RAIN.replace("year: int", 'year: int, station: str = "Oslo"').replace(
     "{year} mm", "{year} mm at {station}"
 )
 HIDING = (
-    "import os\n\n"
+    "import os  # Gr\u00fc\u00dfe, \u043f\u0440\u0438\u0432\u0435\u0442, \u27e6\n\n"
     "def p\u0430ypal(amount):\n"
     "    x = 'access' # \u202e }\u2066if admin\u2069\n"
     "    return f'{amount}\u00a0\u200b'\rprint('own' + 'ed')\n"
     "y = 1" + 10_000 * " " + "; print('far right')\n" + 400 * "\n" + "print('far down')"
 )
+
+# The second one may be gone when it is to be clicked.
+CLICK = "buttons => buttons.forEach(button => button.click())"
 
 
 class Ghost:
@@ -161,7 +164,7 @@ def test_an_accepted_cell_runs_says_who_proposed_it_and_is_taken_back(
     line.get_by_role("button", name="Undo").click()
     dialog = notebook.page.locator(".jp-Dialog")
     expect(dialog).to_contain_text("These names are deleted: total.")
-    expect(dialog).to_contain_text("Whatever else it has changed stays as it is")
+    expect(dialog).to_contain_text("What else it has changed stays as it is")
     notebook.photograph(f"proposal_undo_{app}", dialog)
     dialog.locator(".jp-mod-accept").click()
     expect(notebook.cells).to_have_count(len(before), timeout=SOON)
@@ -174,12 +177,13 @@ def test_what_hides_is_shown_as_what_it_is(open_notebook, propose):
     call = assistant.start_call("propose_cell", source=HIDING, reason="Harmless.")
     ghost = Ghost(notebook)
     ghost.expect_text("U+202E")
-    for code in ("\u0430 U+0430", "U+2066", "U+2069", "U+00A0", "U+200B", "U+000D"):
-        expect(ghost.place.locator(".jp-mcp-box", has_text=code)).to_have_count(1)
+    codes = "27E6", "\u0430 U+0430", "202E", "2066", "2069", "00A0", "200B", "000D"
+    shown = [f"\u27e6{code if ' ' in code else f'U+{code}'}\u27e7" for code in codes]
+    expect(ghost.place.locator(".jp-mcp-box")).to_have_text(shown)
     ghost.expect_text("has characters that are not seen")
     ghost.expect_text("has a name with letters outside ASCII")
     # A line that ends with \r is two, as it is for Python.
-    lines = ghost.place.locator(".jp-mcp-source-line")
+    lines = ghost.place.locator(".cm-line")
     expect(lines.nth(5)).to_have_text("print('own' + 'ed')")
     width = "source => source.scrollWidth <= source.clientWidth"
     assert ghost.place.locator(".jp-mcp-source").evaluate(width)
@@ -233,8 +237,9 @@ def test_a_new_version_of_a_tool_is_shown_line_by_line_and_replaces_its_cell(
     )
     ghost = Ghost(notebook, f".jp-Notebook-cell >> nth={number} >> .jp-mcp-ghost")
     ghost.expect_text("assistant 1.0 proposes a new version of rain")
-    signs = ghost.place.locator(".jp-mcp-source-line").evaluate_all(
-        "lines => lines.map(line => line.dataset.sign).join('')"
+    signs = ghost.place.locator(".cm-line, .cm-deletedLine").evaluate_all(
+        "lines => lines.map(({className}) => "
+        "/deleted/.test(className) ? '-' : /changed/.test(className) ? '+' : ' ').join('')"
     )
     assert signs == " -+       -+ "
     notebook.photograph("proposal_difference", ghost.place)
@@ -291,7 +296,7 @@ def test_a_rejected_cell_leaves_nothing_and_the_client_gets_the_word(open_notebo
     call = assistant.start_call("propose_cell", source="import os", reason="Files.")
     inside = Ghost(notebook, "#mcp-notebook-panel")
     inside.expect_text("assistant 1.0 proposes a cell")
-    word = inside.place.get_by_role("textbox")
+    word = inside.place.get_by_role("textbox", name="Why it is rejected")
     word.fill("use pathlib")
     inside.wait_until_ready("Reject")
     # The key that ends a word's composition, as in Japanese, sends nothing.
@@ -430,9 +435,8 @@ def test_two_tabs_insert_one_cell_and_another_notebook_none(
         ghost.expect_text("N.")
         ghost.wait_until_ready("Accept and run")
     expect(other.page.locator(".jp-mcp-ghost")).to_have_count(0)
-    click = "element => { element.click() }"
     for ghost in ghosts:
-        ghost.button("Accept and run").evaluate(click)
+        ghost.button("Accept and run").evaluate_all(CLICK)
     assert "accepted" in answer_of(assistant, call)
     for ghost in ghosts:
         expect(ghost.place).to_have_count(0, timeout=SOON)
@@ -563,7 +567,7 @@ def test_two_people_in_one_notebook_insert_one_cell_and_either_takes_it_back(
         ghost.expect_text("N.")
         ghost.wait_until_ready("Accept and run")
     for ghost in ghosts:
-        ghost.button("Accept and run").evaluate("element => { element.click() }")
+        ghost.button("Accept and run").evaluate_all(CLICK)
     assert "accepted" in answer_of(assistant, call)
     for ghost in ghosts:
         expect(ghost.place).to_have_count(0, timeout=SOON)

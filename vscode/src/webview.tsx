@@ -66,7 +66,7 @@ const actions: INotebookActions = {
   load: () => run('runDownTo', []),
   runDownTo: ids => run('runDownTo', ids),
   // A notebook here has no places for ghosts of cells: `%mcp propose` lists and accepts proposals.
-  findHost: () => undefined,
+  drawProposals: () => [],
   openNotebook: kernel => run('openNotebook', kernel)
 };
 
