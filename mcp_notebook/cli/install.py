@@ -162,15 +162,16 @@ def _parse_remote(
 
     read_address(url)  # check now: clients hide the errors of their commands
     if http:
-        _check_endpoint(url)
+        _check_endpoint(url, token_source)
     return Remote(address=url, token_source=token_source)
 
 
-def _check_endpoint(url: str) -> None:
+def _check_endpoint(url: str, token_source: str | None) -> None:
     """Check that a client can send the token to an address.
 
     Raises:
-        ClientError: It is not the whole address, or the token would be sent in clear.
+        ClientError: It is not the whole address, the token would be sent in clear, or it would be
+            that of the user's own bridges.
     """
     from mcp_notebook.bridge.access.gate import is_loopback
 
@@ -181,11 +182,17 @@ def _check_endpoint(url: str) -> None:
             f"http://127.0.0.1:{DEFAULT_PORT}/mcp, or of a Jupyter server, such as "
             "http://127.0.0.1:8888/mcp-notebook. Omit --http for other addresses."
         )
-    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+    is_here = is_loopback(parts.hostname or "")
+    if parts.scheme == "http" and not is_here:
         raise ClientError(
             f"{url} is on another machine, and the connection is not encrypted: anyone on the "
             "network could read the token. Use an address with https://, or a tunnel to a port of "
             "this machine."
+        )
+    if token_source is None and (not is_here or parts.path.endswith("/mcp-notebook")):
+        raise ClientError(
+            f"Name the file with the token for {url} with --token-file: only bridges on this "
+            "machine take the token that is read without it."
         )
 
 

@@ -43,7 +43,8 @@ def format_install_command(settings: Settings, url: str) -> str:
         url: The address.
     """
     words = ["mcp-notebook", "install", "claude-code", "--http", "--url", url]
-    if not settings.token and settings.token_path != Settings().token_path:
+    is_usual = url.startswith("http:") and settings.token_path == Settings().token_path
+    if not settings.token and not is_usual:
         words += ["--token-file", str(settings.token_path.absolute())]
     return " ".join(map(_quote, words))
 

@@ -214,6 +214,11 @@ def test_uninstall_needs_a_client(home):
         ("hub.example.org/mcp", "With --http, --url is the whole address of an MCP endpoint"),
         ("https://hub.example.org/lab", "Jupyter server, such as http://127.0.0.1:8888/mcp-noteb"),
         ("binder:a/b@c", "With --http, --url is the whole address of an MCP endpoint"),
+        ("https://hub.example.org/mcp", "only bridges on this machine take the token"),
+        (
+            "http://127.0.0.1:8888/mcp-notebook",
+            "Name the file with the token for http://127.0.0.1:8",
+        ),
     ],
 )
 def test_a_client_sends_the_token_to_no_other_address_than_that_of_an_endpoint(home, address, said):
@@ -224,7 +229,9 @@ def test_a_client_sends_the_token_to_no_other_address_than_that_of_an_endpoint(h
 
 def test_a_client_is_connected_to_a_jupyter_server_by_its_endpoint(home):
     address = "http://127.0.0.1:8888/mcp-notebook"
-    answer = show("cursor", "--http", "--url", address)
+    token_file = home / "token"
+    token_file.touch()
+    answer = show("cursor", "--http", "--url", address, "--token-file", str(token_file))
     assert json.loads(answer.stdout)["mcpServers"]["notebook"]["url"] == address
 
 
