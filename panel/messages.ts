@@ -180,6 +180,8 @@ export type Action =
       proposal: number;
       outcome: 'inserted' | 'ran' | 'stale';
       cell?: string;
+      /** What the cell held until then; absent for a new one. */
+      replaced?: string;
       message?: string;
       outputs?: unknown[];
     }

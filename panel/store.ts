@@ -86,8 +86,6 @@ export class PanelStore {
   /** The user's own versions of proposals, by their digests: a page draws a proposal more than once. */
   readonly drafts = new Map<string, string>();
 
-  /** What cells held before accepted proposals replaced it here, by the cells' ids. */
-  readonly replaced = new Map<string, string>();
 
   /** What became of the last thing that the user did here; also read out. */
   note = '';

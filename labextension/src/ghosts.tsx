@@ -105,9 +105,8 @@ class Ghosts extends ReactWidget {
 /** Take back a cell, or what it held before, and what the kernel can take back. */
 async function undo(context: IProposalContext, cell: Cell, accepted: IAccepted): Promise<void> {
   const { store, trans, panel } = context;
-  const { number, client, tool, names, ran } = accepted;
+  const { number, client, tool, names, ran, replaced } = accepted;
   const { sharedModel } = cell.model;
-  const replaced = store.replaced.get(sharedModel.id) ?? accepted.replaced;
   const parts = [
     typeof replaced === 'string'
       ? trans.__('The cell gets back what it held before. What was edited in it since is lost.')
@@ -132,7 +131,6 @@ async function undo(context: IProposalContext, cell: Cell, accepted: IAccepted):
     void showErrorMessage(trans.__('It was not undone'), store.note);
     return;
   }
-  store.replaced.delete(sharedModel.id);
   const index = panel.content.widgets.indexOf(cell);
   if (typeof replaced === 'string') {
     sharedModel.transact(() => {

@@ -300,6 +300,7 @@ async function accept(
     const origin = readOrigin(each);
     return origin?.kernel === record && origin.number === number;
   });
+  let replaced: string | undefined;
   if (!cell) {
     // Meanwhile, the user or another one may have been there.
     const place = findPlace(panel, proposal);
@@ -313,15 +314,12 @@ async function accept(
     }
     const date = new Date().toISOString();
     const proposed = { client, date, digest, edited, number, kernel: record };
+    replaced = place.source; // not always what the kernel has run
     cell = insert(panel, proposal, place, source, { proposed });
   }
   const { model } = cell;
   store.drafts.delete(digest);
-  if (shown.source !== undefined) {
-    // As it was now, which is not always what the kernel has run.
-    store.replaced.set(model.id, shown.source);
-  }
-  if (await settle('inserted', { cell: model.id })) {
+  if (await settle('inserted', { cell: model.id, replaced })) {
     store.setNote(trans.__('The cell that %1 proposed is in the notebook.', client));
     if (run) {
       await NotebookActions.runCells(panel.content, [cell], panel.sessionContext);

@@ -664,13 +664,15 @@ class SettleProposal(Message, frozen=True, tag="settle_proposal"):
 
     id: int
     number: int
-    outcome: Literal["inserted", "ran", "stale", "failed"]
+    outcome: Literal["inserted", "ran", "stale"]
     """The cell is inserted; it was run, after that; its place has changed, so that it was not
-    inserted, and the person is asked again; the page could not insert it, likewise."""
+    inserted, and the person is asked again."""
     cell: str = ""
     """The id of the inserted cell."""
+    replaced: str | None = None
+    """What the cell held until then, which need not be what the kernel ran; None for a new one."""
     message: str = ""
-    """What has changed or failed, as a sentence."""
+    """What has changed, as a sentence."""
     outputs: list[dict[str, Any]] | None = None
     """The outputs of the cell that ran, in nbformat's form; each text in `data` is one string."""
 
@@ -825,8 +827,6 @@ class AcceptedProposal(Message, frozen=True):
     cell: str
     """The cell's id; "" if no page told it."""
     client: str
-    digest: str
-    """As in `OpenProposal`: of what was proposed."""
     tool: str = ""
     """The tool that its run has declared."""
     replaced: str | None = None

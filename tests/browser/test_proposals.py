@@ -252,6 +252,8 @@ def test_a_new_version_of_a_tool_is_shown_line_by_line_and_replaces_its_cell(
     assert "`rain`" in answer_of(assistant, call)
     assert read_cells(notebook)[number][0] == RAIN_AT
     assert assistant.call("rain", year=3, station="Bergen") == "3 mm at Bergen"
+    notebook.save()
+    notebook.reload()
     notebook.cells.nth(number).get_by_role("button", name="Undo").click()
     dialog = notebook.page.locator(".jp-Dialog")
     expect(dialog).to_contain_text("The cell gets back what it held before.")

@@ -70,7 +70,6 @@ class AcceptedCells:
                 number=each.shown.number,
                 cell=cell,
                 client=each.shown.client,
-                digest=each.shown.digest,
                 tool=next(iter(self._list_tools(each)), ""),
                 replaced=each.shown.base,
                 names=list(each.names),

@@ -9,7 +9,7 @@ The states, and what leads to them::
 
     open ──── a page takes it ───▶ taken ──── its cell is there ───▶ inserted ── it runs ─▶ ran
      ▲                              │
-     └──── stale, failed, or late ──┘
+     └──────── stale, or late ──────┘
 
 In each of them, a proposal can end: it is answered, and forgotten here.
 """
@@ -203,6 +203,8 @@ class Proposals:
                 self._reopen(proposal, request.message or "Its place has changed.")
                 return proposal
             proposal.cell = request.cell
+            if request.replaced is not None:
+                proposal.shown = structs.replace(proposal.shown, base=request.replaced)
             proposal.enter("inserted")
             if not proposal.run:
                 self._settle(proposal, "The user has not run it.")

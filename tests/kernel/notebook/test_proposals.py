@@ -531,6 +531,15 @@ def test_undo_of_a_replacement_puts_the_former_tool_back(client, page):
     assert text_of(client.call("rain", city="Rome")) == "Rome: 10 mm"
 
 
+def test_undo_gives_a_cell_back_what_it_held_and_not_what_the_kernel_ran(client, page):
+    page.kernel.ok(TOOL, cell="a")
+    propose(client, TOOL.replace("10", "20"), kind="tool", replaces="rain")
+    page.take(page.find(), run=False)
+    held = f"{TOOL}# not run yet"
+    page.ask(messages.SettleProposal, number=1, outcome="inserted", cell="a", replaced=held)
+    page.wait(lambda state: state["accepted"] and state["accepted"][0].replaced == held)
+
+
 def test_undo_waits_for_no_cell(client, page):
     propose(client)
     page.accept(page.find())
