@@ -331,7 +331,8 @@ def test_a_proposal_is_answered_by_the_keyboard(open_notebook, propose):
         raise AssertionError(f"{name!r} is not reached, but {page.evaluate(FOCUSED)!r}")
 
     go_to("Source")
-    page.keyboard.press("End")
+    page.keyboard.press("End")  # scrolls smoothly, and Tab would end that
+    expect(ghost.place).not_to_contain_text("First look at the source", timeout=SOON)
     go_to("Accept and run")
     ghost.wait_until_ready("Accept and run")
     page.keyboard.press("Enter")
