@@ -142,10 +142,15 @@ def _prune(folder: Path, max_files: int) -> None:
 
 # -- fingerprints ---------------------------------------------------------------------------------
 
-_KNOWN = (sys.stdlib_module_names - {"__main__"}) | {
-    *("annotated_types", FieldInfo.__module__, type(PydanticUndefined).__module__)
-}
-"""Modules whose versions are a part of the key; other code could be any."""
+_KNOWN = frozenset(
+    (
+        *("abc", "builtins", "collections", "datetime", "decimal", "enum", "pathlib", "types"),
+        *("typing", "uuid", "functools", "_functools", "operator", "_operator"),
+        *("annotated_types", FieldInfo.__module__, type(PydanticUndefined).__module__),
+    )
+)
+"""Modules whose versions are a part of the key; other code could be any. All are loaded before a
+file of the author's could take their names, as a `calendar.py` beside the notebook does."""
 _GENERAL = type(Field(pattern="").metadata[0])
 """The class in which a `Field` keeps a pattern and other constraints; it has no public name."""
 

@@ -197,6 +197,12 @@ def test_what_cannot_be_told_exactly_has_no_key(cache, value):
     assert cache.key(value) is None
 
 
+def test_a_file_named_like_a_module_of_python_is_the_authors(cache, monkeypatch):
+    kind = enum.Enum("Kind", {"A": "a"}, module="calendar")
+    monkeypatch.setattr("calendar.Kind", kind, raising=False)
+    assert cache.key(kind) is None
+
+
 # -- the disk --------------------------------------------------------------------------------------
 
 DAMAGED = {
