@@ -185,8 +185,6 @@ def read_scalar(value: Any) -> Any:
     """Return a scalar of numpy as Python's, and an enumeration's member as in JSON."""
     if isinstance(value, Enum):
         return read_member(value)
-    if value.dtype.names:
-        return value
     if value.dtype.kind in "mM":
         return list_elements(value.reshape(1))[0]
     return shorten_floats(value.item(), value.dtype)

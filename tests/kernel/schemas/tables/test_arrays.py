@@ -2,7 +2,7 @@
 
 import dataclasses
 import warnings
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -125,6 +125,8 @@ def test_data_types_are_known_within_models_dataclasses_and_collections():
 
 def test_a_default_of_a_number_or_a_moment_is_told():
     assert schema_of(np.int64, np.int64(5)).input_schema["properties"]["value"]["default"] == 5
+    row = np.array([(1, 2.5)], "i4, f8")[0]
+    assert schema_of(Any, row).input_schema["properties"]["value"]["default"] == [1, 2.5]
     moment = schema_of(pd.Timestamp, pd.Timestamp("2020-01-01"))
     assert moment.input_schema["properties"]["value"]["default"] == "2020-01-01T00:00:00"
 
