@@ -77,13 +77,14 @@ def main() -> None:
     """Draw the plot on standard input with the library that the first argument names."""
     if hasattr(signal, "alarm"):
         signal.alarm(int(sys.argv[2]))
+    os.environ["RUST_LIB_BACKTRACE"] = "0"  # vl-convert would write it into its messages
     out = os.dup(1)
     os.dup2(2, 1)  # keep a library's prints out of the picture
     request = json.load(sys.stdin.buffer)
     try:
         picture = _LIBRARIES[sys.argv[1]](request.pop("source"), **request)
     except Exception as error:  # noqa: BLE001 - the kernel passes on the message
-        text = " ".join(str(error).split())
+        text = " ".join(str(error).partition("\n    at ")[0].split())  # without JavaScript's stack
         sys.stderr.write(
             f"\n{type(error).__name__}: {text}" if text else f"\n{type(error).__name__}"
         )

@@ -111,6 +111,17 @@ def test_a_module_in_the_notebooks_folder_is_not_taken_for_the_library(tmp_path,
     assert draw("vl_convert_svg", svg, scale=1.0).startswith(b"\x89PNG")
 
 
+@pytest.mark.needs("vl_convert")
+def test_a_failure_is_told_without_the_stack_of_the_library(monkeypatch):
+    pytest.importorskip("vl_convert")
+    monkeypatch.setenv("RUST_BACKTRACE", "1")
+    with pytest.raises(NotDrawn, match=r"does not have a root node$"):
+        draw("vl_convert_svg", "<svg", scale=1.0)
+    schema = "https://vega.github.io/schema/vega-lite/v5.json"
+    with pytest.raises(NotDrawn, match=r"Cannot read properties of undefined \(\S+ '\w+'\)$"):
+        draw("vl_convert_vega", '{"mark": "nope"}', scale=1.0, schema=schema)
+
+
 def test_one_result_starts_a_bounded_number_of_processes(running, tmp_path):
     log = tmp_path / "starts"
     drawing = running(f"open({str(log)!r}, 'a').write('x'); raise SystemExit('no such library')")
