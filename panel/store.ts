@@ -169,14 +169,14 @@ export class PanelStore {
   }
 
   /** Stop the calls of the notebook in front. */
-  stopCalls(): Promise<unknown> {
+  stopCalls(): Promise<boolean[]> {
     const kernel = this.front?.kernel ?? '';
     const calls = this.current?.open_calls ?? [];
     return Promise.all(calls.map(({ number }) => this.act(kernel, { action: 'stop', call: number })));
   }
 
   /** Deny all calls that ask, in all notebooks. */
-  denyCalls(): Promise<unknown> {
+  denyCalls(): Promise<boolean[]> {
     return Promise.all(
       this.questions.map(({ kernel, question }) =>
         this.act(kernel, { action: 'answer', question: question.number, decision: 'deny' })

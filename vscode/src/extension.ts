@@ -53,6 +53,7 @@ export function activate(context: vscode.ExtensionContext): void {
       void vscode.commands.executeCommand(SHOW);
     }
   });
+  const tell = (worked: boolean[]) => say(worked.every(Boolean) ? store.note : new Error(store.note));
   const timer = setInterval(look, LOOK);
   context.subscriptions.push(
     kernels,
@@ -62,8 +63,8 @@ export function activate(context: vscode.ExtensionContext): void {
     vscode.workspace.onDidCloseNotebookDocument(follow),
     vscode.workspace.onDidChangeNotebookDocument(change => change.contentChanges.length && follow()),
     vscode.window.onDidChangeWindowState(update),
-    vscode.commands.registerCommand('mcpNotebook.stopCalls', () => store.stopCalls().then(() => say(store.note))),
-    vscode.commands.registerCommand('mcpNotebook.denyCalls', () => store.denyCalls().then(() => say(store.note)))
+    vscode.commands.registerCommand('mcpNotebook.stopCalls', () => store.stopCalls().then(tell)),
+    vscode.commands.registerCommand('mcpNotebook.denyCalls', () => store.denyCalls().then(tell))
   );
   follow();
   update();

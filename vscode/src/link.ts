@@ -96,7 +96,12 @@ export function findHome(): string {
 /** Return the live kernels of this user on this machine, oldest first. */
 export function readRecords(): IRecord[] {
   const folder = path.join(findHome(), 'kernels');
-  const names = fs.existsSync(folder) ? fs.readdirSync(folder) : [];
+  let names: string[] = [];
+  try {
+    names = fs.readdirSync(folder);
+  } catch {
+    // The folder comes with the first kernel.
+  }
   const records = names.filter(name => name.endsWith('.json')).flatMap(name => {
     try {
       return readRecord(path.join(folder, name));
