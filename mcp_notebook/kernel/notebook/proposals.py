@@ -252,6 +252,7 @@ class Proposals:
         return proposal
 
     def _reopen(self, proposal: Proposal, why: str) -> None:
+        proposal.edited = None
         proposal.enter("open")
         if why not in proposal.changes:
             proposal.changes.append(why)

@@ -227,6 +227,17 @@ def test_a_stale_proposal_is_open_again_and_says_what_changed(client, page):
     assert why in text_of(client.result())
 
 
+def test_what_a_page_has_not_inserted_is_not_the_final_source(client, page):
+    propose(client)
+    proposal = page.find()
+    page.take(proposal, source="n = 0")
+    page.ask(messages.SettleProposal, number=proposal.number, outcome="stale")
+    page.kernel.ok("%mcp propose accept 1")
+    text = text_of(client.result())
+    assert "accepted your cell as it is" in text
+    assert "n = 0" not in text
+
+
 def test_a_tool_that_has_changed_since_is_compared_again(client, page):
     page.kernel.ok(TOOL, cell="a")
     propose(client, TOOL.replace("10", "20"), kind="tool", replaces="rain")
