@@ -62,12 +62,17 @@ class ClientCells(Struct, eq=False):
             return structs.replace(shown, after=None, replaces=tool.cell, tool=tool.name, base=base)
         if tool is not None:
             return structs.replace(shown, after=tool.cell)
-        if name is not None and (shown.tool or self._find_source(name) is None):
+        if name is not None and (shown.tool or not self._has_cell(name)):
             what = "no tool" if shown.tool else "no tool, and no cell of the id,"
             close = suggest(name[:100], [each.name for each in self.registry.tools])
             hint = f" Did you mean {close!r}?" if close else ""
             raise ToolError(f"The notebook has {what} {name[:100]!r}.{hint}")
         return shown
+
+    def _has_cell(self, cell: str) -> bool:
+        """Return whether a cell is there; one that loaded us may be known by its tool only."""
+        tools = self.registry.tools if cell not in self.registry.deleted_cells else ()
+        return any(tool.cell == cell for tool in tools) or self._find_source(cell) is not None
 
     def _find_source(self, cell: str) -> str | None:
         if cell in self.registry.deleted_cells:

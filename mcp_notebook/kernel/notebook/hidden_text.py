@@ -11,7 +11,7 @@ import tokenize
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 from IPython.core.inputtransformer2 import TransformerManager
 
@@ -52,15 +52,30 @@ def parse_source(source: str) -> ast.Module:
             f"IPython would end a line at U+{ord(odd[0]):04X}, and Python would not: in a text, "
             "write its escape"
         )
+    return _parse(_transform(source))
+
+
+def _transform(source: str) -> str:
     # Not the shell's own, which may have the author's transformations, that run code.
-    try:
-        flags = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-        code = TransformerManager().transform_cell(source)
+    with _syntax_errors():
+        code: str = TransformerManager().transform_cell(source)
+    return code
+
+
+def _parse(code: str) -> ast.Module:
+    flags = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    with _syntax_errors():
         tree = compile(code, "<proposal>", "exec", flags, dont_inherit=True)
-    except (ValueError, RecursionError, MemoryError) as error:
-        raise SyntaxError(str(error) or "it is nested too deeply") from None
     assert isinstance(tree, ast.Module)
     return tree
+
+
+@contextmanager
+def _syntax_errors() -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, RuntimeError, MemoryError) as error:  # IPython's, of 500 magics or more
+        raise SyntaxError(str(error) or "it is nested too deeply") from None
 
 
 def describe_hidden(
@@ -80,12 +95,13 @@ def describe_hidden(
         for what in _judge(line, empty, is_code=tree is not None):
             found[what].append(number)
         empty = 0 if line.strip() else empty + 1
-    for number in _find_odd_names(source) if tree is not None else ():
+    codes = [] if tree is None else [*_list_codes(source)]
+    for number in _find_odd_names(source, codes):
         found["has a name with letters outside ASCII, which may look like others"].append(number)
     for what, numbers in found.items():
         yield f"Line {_list_first(numbers, ', ')} {what}."
     if tree is not None:
-        if magics := _find_magics(source, tree, find_magic):
+        if magics := _find_magics(source, codes, find_magic):
             yield f"It runs {_list_first(magics, '; ')}."
     elif "![" in source or _TAG.search(source):
         yield (
@@ -113,21 +129,46 @@ def _judge(line: str, empty: int, *, is_code: bool) -> Iterator[str]:
         yield f"stands below {EMPTY_LINES} empty lines or more"
 
 
-def _find_odd_names(source: str) -> Iterator[int]:
-    with suppress(tokenize.TokenError, SyntaxError):  # a magic; the names before it are there
-        for token in tokenize.generate_tokens(io.StringIO(source).readline):
-            if token.type == tokenize.NAME and not token.string.isascii():
-                yield token.start[0]
+def _list_codes(source: str) -> Iterator[str]:
+    """Yield a cell's code, and that of what stands below each of its cell magics.
+
+    Magics are calls in it, as in what runs: a quote in a magic does not begin a text.
+    """
+    head = "%%"
+    for _ in range(1 + _NESTED):
+        if not head.startswith("%%"):
+            return
+        with suppress(SyntaxError):
+            yield _transform(source)
+        head, _, source = source.lstrip().partition("\n")
 
 
-def _find_magics(source: str, tree: ast.Module, find_magic: Callable[[str], object]) -> list[str]:
+def _find_odd_names(source: str, codes: Sequence[str]) -> Iterator[int]:
+    names = set()
+    for code in codes:
+        with suppress(tokenize.TokenError, SyntaxError):  # no Python; the names before it are there
+            lines = io.StringIO(code, newline=None)
+            for token in tokenize.generate_tokens(lines.readline):
+                # Python 3.11 takes some letters of names for errors here.
+                if token.type in (tokenize.NAME, tokenize.ERRORTOKEN):
+                    names.add(token.string)
+    odd = [name for name in names if not name.isascii()]
+    for number, line in enumerate(source.split("\n"), 1):
+        if any(name in line for name in odd):
+            yield number
+
+
+def _find_magics(
+    source: str, codes: Sequence[str], find_magic: Callable[[str], object]
+) -> list[str]:
     seen: dict[str, None] = {}
-    for node in _list_nodes(source, tree):
+    for node in _list_nodes(codes):
         match node:
             case ast.Call(
                 func=ast.Attribute(value=ast.Call(func=ast.Name("get_ipython")), attr=method),
-                args=[word, *_],
+                args=words,
             ) if method in _RUNNERS:
+                word = words[0] if words else None  # it may be given by name
                 named = str(word.value) if isinstance(word, ast.Constant) else "..."
                 if named != "mcp_tool":
                     seen[_RUNNERS[method].format(named.split("\n")[0][:60])] = None
@@ -138,12 +179,7 @@ def _find_magics(source: str, tree: ast.Module, find_magic: Callable[[str], obje
     return sorted(seen, key=lambda text: "!" not in text)  # the shell's come first
 
 
-def _list_nodes(source: str, tree: ast.Module) -> Iterator[ast.AST]:
-    """Yield the nodes of a cell's code, and of what stands below cell magics if that is code."""
-    yield from ast.walk(tree)
-    for _ in range(_NESTED):
-        head, _, source = source.lstrip().partition("\n")
-        if not head.startswith("%%"):
-            return
+def _list_nodes(codes: Sequence[str]) -> Iterator[ast.AST]:
+    for code in codes:
         with suppress(SyntaxError):
-            yield from ast.walk(parse_source(source))
+            yield from ast.walk(_parse(code))

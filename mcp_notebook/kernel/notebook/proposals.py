@@ -72,7 +72,8 @@ class Proposal(Struct, eq=False, kw_only=True):
 
     def enter(self, state: State) -> None:
         """Change the state."""
-        self.state, self.since = state, time.time()
+        self.since = time.time()  # first: `look` may come in between
+        self.state = state
 
 
 class Proposals:
@@ -203,7 +204,7 @@ class Proposals:
                 self._reopen(proposal, request.message or "Its place has changed.")
                 return proposal
             proposal.cell = request.cell
-            if request.replaced is not None:
+            if request.replaced is not None or request.cell != proposal.shown.replaces:
                 proposal.shown = structs.replace(proposal.shown, base=request.replaced)
             proposal.enter("inserted")
             if not proposal.run:
@@ -251,6 +252,7 @@ class Proposals:
         return proposal
 
     def _reopen(self, proposal: Proposal, why: str) -> None:
+        proposal.edited = None
         proposal.enter("open")
         if why not in proposal.changes:
             proposal.changes.append(why)

@@ -76,6 +76,7 @@ SWITCHED_ON = (
     "sources of this notebook's cells, with what looks like a secret masked. Nothing is inserted "
     "or run before you accept it."
 )
+_OFF = "The user does not let clients propose cells any more."
 _TAKEN_NAME = " But rename your own tool `propose_cell`: it is served in place of this one."
 
 
@@ -147,7 +148,7 @@ class Proposing:
         if on:
             return SWITCHED_ON + ("" if self.is_listed else _TAKEN_NAME)
         for each in self.queue.undecided:
-            self.queue.end(each, "The user does not let clients propose cells any more.")
+            self.queue.end(each, _OFF)
         return "Clients can no longer propose cells."
 
     @property
@@ -284,6 +285,9 @@ class Proposing:
             owner=call.client.guest or program,
             is_task=lambda: is_own or call.task_id is not None,
         )
+        if not self.is_on:  # since the call came
+            self.queue.end(proposal, _OFF)
+            raise ToolError(_OFF)
         if is_own:
             self._told = proposal.shown.number
             print_output(_OWN.format(proposal.shown.number))
@@ -365,7 +369,7 @@ class Proposing:
             digest=sha256(source.encode()).hexdigest(),
             asked=round(time.time(), 1),
             ends=0.0,
-            warnings=[*hidden],
+            warnings=[*map(make_printable, hidden)],  # they name what is in the source
             **place,
         )
         return self._cells.place(proposal)

@@ -32,6 +32,14 @@ FILLERS = "\u034f\u115f\u17b4\u180b\u2800\u3164\ufe00\ufe0f\uffa0\U000e0100\ufef
         ("if 1:\n    !rm x", "It runs a command of the shell, `!rm x`."),
         ("%time x", "It runs the magic `%time`."),
         ("get_ipython().system('rm x')", "It runs a command of the shell, `!rm x`."),
+        ("get_ipython().system(cmd='rm x')", "It runs a command of the shell, `!...`."),
+        # What looks like the begin of a text or of brackets in a magic is none.
+        ('!echo """\n\u0441\u043e\u0440\u0443 = 1\n# """', "Line 2 has a name with letters"),
+        ("x = %time '''\n\u0441\u043e\u0440\u0443 = 1\n# '''", "Line 2 has a name with letters"),
+        ('%%time\n!echo """\n\u0441 = 1\n# """', "Line 3 has a name with letters"),
+        ("# a\r\u0441 = 1", "Line 1 has a name with letters"),
+        ("pric\u212e = 1", "Line 1 has a name with letters"),
+        ("a\u203fb = 1", "Line 1 has a name with letters"),
         (
             "%%mcp_tool\ndef f():\n    'Text.'\n    !rm x",
             "It runs a command of the shell, `!rm x`.",
@@ -69,6 +77,7 @@ def test_lines_of_one_kind_are_one_sentence():
         "await f()",
         "x = '\u26a0\ufe0f'",
         "sx = 1\nls",
+        "\n\n# größer\nx = f'Zürich {1}'",
     ],
 )
 def test_of_ordinary_code_nothing_is_told(source):
@@ -84,7 +93,8 @@ def test_markdown_is_no_code():
 
 
 @pytest.mark.parametrize(
-    "source", ["def f(:", "(" * 5_000, "\0", "x = $", "#\u2028!rm x", "#\x85", "a\u00a0= 1"]
+    "source",
+    ["def f(:", "(" * 5_000, "\0", "x = $", "#\u2028!rm x", "#\x85", "a\u00a0= 1", "!a\n" * 501],
 )
 def test_what_is_no_code_is_a_syntax_error(source):
     with pytest.raises(SyntaxError):

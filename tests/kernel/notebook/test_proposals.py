@@ -99,6 +99,13 @@ def test_switching_off_answers_those_who_wait(client, page):
     assert "does not let clients propose" in text_of(client.result())
 
 
+def test_a_call_that_comes_while_clients_are_switched_off_leaves_no_proposal(client, page):
+    page.kernel.ok("get_ipython()._mcp_notebook.proposing.is_on = False")  # its first step
+    assert "does not let clients propose" in refused(client)
+    assert "Clients cannot propose" in page.kernel.ok("%mcp propose").stdout
+    assert not page.state[OPEN]
+
+
 # -- a person's decisions --------------------------------------------------------------------------
 
 
@@ -220,6 +227,17 @@ def test_a_stale_proposal_is_open_again_and_says_what_changed(client, page):
     assert why in text_of(client.result())
 
 
+def test_what_a_page_has_not_inserted_is_not_the_final_source(client, page):
+    propose(client)
+    proposal = page.find()
+    page.take(proposal, source="n = 0")
+    page.ask(messages.SettleProposal, number=proposal.number, outcome="stale")
+    page.kernel.ok("%mcp propose accept 1")
+    text = text_of(client.result())
+    assert "accepted your cell as it is" in text
+    assert "n = 0" not in text
+
+
 def test_a_tool_that_has_changed_since_is_compared_again(client, page):
     page.kernel.ok(TOOL, cell="a")
     propose(client, TOOL.replace("10", "20"), kind="tool", replaces="rain")
@@ -242,6 +260,30 @@ def test_a_deleted_cell_is_no_place(client, page):
     page.kernel.ok("2", cell="c", deleted=["b"])
     assert "is gone" in page.take(proposal).message
     page.wait(lambda state: state[OPEN][0].after is None)
+
+
+def test_a_cell_that_loaded_us_is_a_place_before_the_notebook_is_saved(kernel):
+    source = """%reload_ext mcp_notebook
+from mcp_notebook import mcp_tool
+
+@mcp_tool
+def one() -> int:
+    "The number one."
+    return 1
+"""
+    kernel.ok(source, cell="a")
+    page = Page(kernel)
+    page.ask(messages.SwitchProposals, on=True)
+    with Link(record_of(kernel)) as client:
+        propose(client, after="one")
+        proposal = page.find()
+        assert proposal.after == "a"
+        assert not page.take(proposal).is_error
+        propose(client, "n = 2", after="one")
+        proposal = page.find(2)
+        kernel.ok("2", cell="b", deleted=["a"])
+        assert "is gone" in page.take(proposal).message
+    page.link.socket.close()
 
 
 def test_only_what_the_person_saw_can_be_taken(client, page):
@@ -407,6 +449,11 @@ def test_half_a_character_is_replaced_before_a_person_sees_it(page):
     assert (proposal.source, proposal.reason) == ("a \ufffd", "b \ufffd")
 
 
+def test_a_warning_shows_what_hides_in_a_command(client, page):
+    propose(client, "!ls \u202e\u202d")
+    assert any("`!ls \\u202e\\u202d`" in warning for warning in page.find().warnings)
+
+
 def test_a_magic_that_looks_like_code_is_told(client, page):
     propose(client, "sx (ls)")
     assert "It runs the magic `%sx`" in page.find().warnings[0]
@@ -538,6 +585,15 @@ def test_undo_gives_a_cell_back_what_it_held_and_not_what_the_kernel_ran(client,
     held = f"{TOOL}# not run yet"
     page.ask(messages.SettleProposal, number=1, outcome="inserted", cell="a", replaced=held)
     page.wait(lambda state: state["accepted"] and state["accepted"][0].replaced == held)
+
+
+def test_undo_deletes_a_cell_that_took_the_place_of_none(client, page):
+    """The page inserts a new cell if the one to be replaced is gone there."""
+    page.kernel.ok(TOOL, cell="a")
+    propose(client, TOOL.replace("10", "20"), kind="tool", replaces="rain")
+    page.accept(page.find(), cell="new")
+    page.wait(lambda state: state["accepted"])
+    assert page.state["accepted"][0].replaced is None
 
 
 def test_undo_waits_for_no_cell(client, page):
