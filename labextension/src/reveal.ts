@@ -8,8 +8,8 @@ const TEXTS =
  * that are put here.
  */
 const UNSEEN = /(?![ \n\t])[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800⟦⟧]/u.source;
-/** In names, and in f-strings that have names in them: letters outside ASCII, too. */
-const IN_CODE = new RegExp(`${UNSEEN}|(?![\\0-\\x7f])[\\p{L}\\p{M}\\p{N}]`, 'gu');
+/** In names, and in f-strings that have names in them: what names may have outside ASCII, too. */
+const IN_CODE = new RegExp(`${UNSEEN}|(?![\\0-\\x7f])[\\p{N}\\p{ID_Continue}]`, 'gu');
 /** In other texts: letters of another alphabet in a word with Latin letters. */
 const IN_TEXT = new RegExp(
   `${UNSEEN}|(?!\\p{Script=Latin})\\p{L}(?:(?<=[a-z][\\p{L}\\p{M}\\p{N}_]{1,99})|(?=[\\p{L}\\p{M}\\p{N}_]{0,99}[a-z]))`,
