@@ -223,7 +223,8 @@ def _judge(key: str, old: Any, new: Any) -> Direction:
 
 
 def _has(differences: Sequence[Difference], direction: Direction) -> bool:
-    return any(each in (direction, "both") for each, _ in differences)
+    """Return whether an alternative is not the other one's, strictly: `added` is a difference."""
+    return any(each in (direction, "both", "added") for each, _ in differences)
 
 
 def _compare_choices(old: Sequence[Any], new: Sequence[Any], name: str) -> _Found:

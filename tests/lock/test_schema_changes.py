@@ -99,6 +99,16 @@ def test_a_value_that_is_no_longer_allowed_is_never_a_compatible_change(
     assert not compare_schemas(old, old)
 
 
+def test_an_alternative_with_further_properties_does_not_stand_for_one_that_is_gone():
+    options = {"type": "object", "properties": {"year": {"type": "integer"}}}
+    old = {"properties": {"by": {"anyOf": [{"type": "object"}, options]}}}
+    new = {"properties": {"by": {"anyOf": [options, {"type": "null"}]}}}
+    assert compare_schemas(old, new) == [
+        ("narrower", "`by` no longer allows object"),
+        ("wider", "`by` also allows null"),
+    ]
+
+
 def test_definitions_that_all_refer_to_each_other_end_the_comparison_and_not_the_bridge():
     def make_schema(maximum):
         names = [f"N{number}" for number in range(6)]
