@@ -19,6 +19,7 @@ from mcp_notebook.text.terminal import print_note, print_output, print_table
 if TYPE_CHECKING:
     from mcp_notebook.bridge.kernels.link import Link
     from mcp_notebook.bridge.kernels.links import Links
+    from mcp_notebook.discovery.records import Record
     from mcp_notebook.wire import messages
 
 REASON = "The user stopped the call with `mcp-notebook stop`."
@@ -73,17 +74,24 @@ async def stop_call(settings: Settings, name: str | None, *, seconds: float = _L
     Raises:
         CallError: The call does not exist, its notebook is ambiguous, or its end is not known.
     """
+    import anyio
+
     from mcp_notebook.bridge.kernels.catalog import Catalog
     from mcp_notebook.bridge.kernels.links import Links
     from mcp_notebook.discovery.records import list_live_records
     from mcp_notebook.wire import messages
 
     async with Links(Catalog()) as links:
-        for record in list_live_records(settings.records_folder):
+
+        async def connect(record: "Record") -> None:
             try:
                 await links.connect(record)
             except LinkError as error:
                 print_note(str(error))
+
+        async with anyio.create_task_group() as tasks:  # those that hang are waited for together
+            for record in list_live_records(settings.records_folder):
+                tasks.start_soon(connect, record)
         calls = _list_calls(links)
         if name is None:
             _print_calls(calls)
@@ -103,12 +111,13 @@ async def stop_call(settings: Settings, name: str | None, *, seconds: float = _L
 
 
 def _list_calls(links: "Links") -> list[_StoppableCall]:
-    names = Counter(link.record.name for link in links.open_links)
+    open_links = sorted(links.open_links, key=lambda link: (link.record.name, link.record.id))
+    names = Counter(link.record.name for link in open_links)
     return [
         _StoppableCall(
             link.record.name if names[link.record.name] == 1 else link.record.id, link, info
         )
-        for link in links.open_links
+        for link in open_links
         for info in link.initial_calls
     ]
 

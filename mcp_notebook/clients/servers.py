@@ -59,14 +59,18 @@ def build_server(  # noqa: PLR0913 - what there is to say
         return build_connection(remote)
     _check_secrets(remote)
     token_file = _find_token_file(remote)
-    if token_file is None and remote.token_source is not None:
-        raise ClientError(
-            f"With --http, {client.title} reads the token itself, from a file or from "
-            f"{TOKEN_VARIABLE}. Omit --http, or name a file with --token-file."
-        )
     if token_file is not None:
         settings = replace(settings, token=None, token_file=token_file)
-    return build_endpoint(client, settings, remote.address)
+    endpoint = build_endpoint(client, settings, remote.address)
+    if token_file is not None or remote.token_source is None:
+        return endpoint
+    if remote.token_source == f"env:{TOKEN_VARIABLE}":
+        place = f"the environment variable {TOKEN_VARIABLE}"
+        return replace(endpoint, token_file=None, token_place=place)
+    raise ClientError(
+        f"With --http, {client.title} reads the token itself, from a file or from "
+        f"{TOKEN_VARIABLE}. Omit --http, or name a file or env:{TOKEN_VARIABLE} with --token-file."
+    )
 
 
 def _check_secrets(remote: Remote) -> None:

@@ -43,8 +43,10 @@ def format_install_command(settings: Settings, url: str) -> str:
         url: The address.
     """
     words = ["mcp-notebook", "install", "claude-code", "--http", "--url", url]
-    is_usual = url.startswith("http:") and settings.token_path == Settings().token_path
-    if not settings.token and not is_usual:
+    is_here = url.startswith("http:")
+    if settings.token:
+        words += [] if is_here else ["--token-file", f"env:{TOKEN_VARIABLE}"]
+    elif not is_here or settings.token_path != Settings().token_path:
         words += ["--token-file", str(settings.token_path.absolute())]
     return " ".join(map(_quote, words))
 

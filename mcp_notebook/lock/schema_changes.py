@@ -38,6 +38,9 @@ _APART = frozenset({"properties", "required", *_PARTS})
 _NOTHING = {"not": dict[str, Any]()}
 """The schema `false`."""
 _MAX_SHOWN = 80
+_MAX_PAIRS = 5_000
+"""Pairs of schemas in one comparison: definitions that refer to each other make ever more of them,
+and bridges and kernels wait."""
 _Schema: TypeAlias = dict[str, Any]
 _Found: TypeAlias = Iterator[Difference]
 
@@ -50,12 +53,19 @@ def compare_schemas(old: Any, new: Any, place: str = "") -> list[Difference]:
         new: The schema as it is.
         place: What the names of properties begin with; empty: they are arguments.
     """
-    return list(dict.fromkeys(_Comparison(old, new).compare(old, new, place)))
+    try:
+        return list(dict.fromkeys(_Comparison(old, new).compare(old, new, place)))
+    except _TooManyPairs:
+        return [("both", f"{_name(place)} changed, in too many places to compare them")]
 
 
 def write_json(value: Any) -> str:
     """Return a value as JSON, the same text for equal values."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+class _TooManyPairs(Exception):
+    """There are more than `_MAX_PAIRS`."""
 
 
 class _Comparison:
@@ -68,12 +78,16 @@ class _Comparison:
         self._old, self._new = old, new
         self._open: set[tuple[str, str]] = set()
         """The pairs that are being compared: a recursive schema leads back to one of them."""
+        self._count = 0
 
     def compare(self, old: Any, new: Any, place: str) -> _Found:
         """Yield the differences between two schemas at a place."""
         pair = _write(old, self._old), _write(new, self._new)
         if pair[0] == pair[1] or pair in self._open:
             return
+        self._count += 1
+        if self._count > _MAX_PAIRS:
+            raise _TooManyPairs
         self._open.add(pair)
         old, new = _resolve(old, self._old), _resolve(new, self._new)
         for key in _WORDS:
@@ -209,7 +223,8 @@ def _judge(key: str, old: Any, new: Any) -> Direction:
 
 
 def _has(differences: Sequence[Difference], direction: Direction) -> bool:
-    return any(each in (direction, "both") for each, _ in differences)
+    """Return whether an alternative is not the other one's, strictly: `added` is a difference."""
+    return any(each in (direction, "both", "added") for each, _ in differences)
 
 
 def _compare_choices(old: Sequence[Any], new: Sequence[Any], name: str) -> _Found:

@@ -235,14 +235,21 @@ def test_a_client_is_connected_to_a_jupyter_server_by_its_endpoint(home):
     assert json.loads(answer.stdout)["mcpServers"]["notebook"]["url"] == address
 
 
-def test_the_line_that_serve_prints_connects_a_client(home):
+@pytest.mark.parametrize("address", ["http://127.0.0.1:9123/mcp", "https://example.org/mcp"])
+@pytest.mark.parametrize("token", [None, "very-secret"])
+def test_the_line_that_serve_prints_connects_a_client(home, address, token):
     (home / ".claude").mkdir()
-    command = format_install_command(Settings(), "http://127.0.0.1:9123/mcp")
-    answer = run(*shlex.split(command)[1:])
+    settings = Settings(home=home, token=token)
+    settings.token_path.touch()
+    command = format_install_command(settings, address)
+    env = {"TOKEN": token} if token else {}
+    answer = run(*shlex.split(command)[1:], **env)
     assert answer.exit_code == 0, answer.output
     text = (home / ".claude.json").read_text()
-    assert '"url": "http://127.0.0.1:9123/mcp"' in text
-    assert "headersHelper" in text
+    assert f'"url": "{address}"' in text
+    assert ("headersHelper" in text) == (token is None)
+    assert ("${MCP_NOTEBOOK_TOKEN}" in text) == (token is not None)
+    assert "very-secret" not in text
 
 
 # -- what to copy ----------------------------------------------------------------------------------

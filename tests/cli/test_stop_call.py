@@ -109,6 +109,27 @@ async def test_a_kernel_that_does_not_answer_hides_no_other(settings, number, ca
     assert "'stuck' cannot be reached" in said.err
 
 
+@pytest.mark.skipif(os.name == "nt", reason="the stand-ins listen on Unix sockets")
+async def test_kernels_that_hang_are_waited_for_together(home, capsys):
+    settings = Settings(home=home)
+    call = messages.CallInfo(number=3, tool="top", doing="running for 1 s")
+    answer = structs.replace(welcome(), calls=[call])
+    async with (
+        peer(home, answer, name="one", silent=True) as one,
+        peer(home, answer, name="two", silent=True) as two,
+        anyio.create_task_group() as tasks,
+    ):
+        for kernel in (one, two):
+            write_record(settings.records_folder, kernel.record)
+        tasks.start_soon(stop_call, settings, None)
+        with anyio.fail_after(4):  # one is given up after five
+            while one.writer is None or two.writer is None:
+                await anyio.lowlevel.checkpoint()
+        for kernel in (two, one):
+            kernel.may_answer.set()
+    assert re.findall(r"\w+:\d+", capsys.readouterr().out) == ["one:3", "two:3"]
+
+
 async def _has_ended(listed):
     return await listed == ("", "No call is waiting or running.\n")
 

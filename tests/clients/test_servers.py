@@ -120,7 +120,7 @@ def test_a_client_connects_itself_to_the_address_of_a_bridge(tmp_path):
     endpoint = build_server(CLAUDE_CODE, Settings(home=tmp_path), http=True, remote=remote)
     assert endpoint.token_file == tmp_path / "token"
     remote = Remote(address="https://hub/mcp", token_source="env:T")
-    with pytest.raises(ClientError, match="Omit --http, or name a file with --token-file"):
+    with pytest.raises(ClientError, match="Omit --http, or name a file or env:MCP_NOTEBOOK_TOKEN"):
         build_server(CURSOR, Settings(), http=True, remote=remote)
 
 

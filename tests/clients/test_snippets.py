@@ -85,6 +85,8 @@ def test_the_command_for_a_client_is_words_that_need_no_quotes_in_any_shell():
 def test_the_command_names_the_file_of_the_token_for_an_address_that_other_machines_may_have():
     command = format_install_command(Settings(), "https://example.org:8791/mcp")
     assert command.endswith(f" --token-file {Settings().token_path.absolute()}")
+    command = format_install_command(Settings(token="very-secret"), "https://example.org:8791/mcp")
+    assert command.endswith(" --token-file env:MCP_NOTEBOOK_TOKEN")
 
 
 def _list_shells():

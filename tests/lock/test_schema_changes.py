@@ -97,3 +97,33 @@ def test_a_value_that_is_no_longer_allowed_is_never_a_compatible_change(
         if allows[1]([value]) and not allows[0]([value]):
             assert directions & {"wider", "both", "added"}
     assert not compare_schemas(old, old)
+
+
+def test_an_alternative_with_further_properties_does_not_stand_for_one_that_is_gone():
+    options = {"type": "object", "properties": {"year": {"type": "integer"}}}
+    old = {"properties": {"by": {"anyOf": [{"type": "object"}, options]}}}
+    new = {"properties": {"by": {"anyOf": [options, {"type": "null"}]}}}
+    assert compare_schemas(old, new) == [
+        ("narrower", "`by` no longer allows object"),
+        ("wider", "`by` also allows null"),
+    ]
+
+
+def test_definitions_that_all_refer_to_each_other_end_the_comparison_and_not_the_bridge():
+    def make_schema(maximum):
+        names = [f"N{number}" for number in range(6)]
+        definitions = {
+            name: {
+                "type": "object",
+                "properties": {
+                    "size": {"type": "integer", "maximum": maximum},
+                    "next": {"anyOf": [{"$ref": f"#/$defs/{x}"} for x in names if x != name]},
+                },
+            }
+            for name in names
+        }
+        return {"properties": {"first": {"$ref": "#/$defs/N0"}}, "$defs": definitions}
+
+    assert compare_schemas(make_schema(5), make_schema(6)) == [
+        ("both", "the arguments changed, in too many places to compare them")
+    ]

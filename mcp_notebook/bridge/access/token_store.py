@@ -252,6 +252,11 @@ class TokenStore:
                 f"The file of tokens {self.path} cannot be written: {error.strerror or error}. "
                 "Fix that, or set MCP_NOTEBOOK_HOME to another folder, here and for the server."
             ) from None
+        except UnicodeEncodeError:
+            raise TokenError(
+                "A tool or a tag has a character that is not Unicode, so nothing was changed. Type "
+                "it again."
+            ) from None
 
     def stat(self) -> tuple[int, ...] | None:
         """Return a value that changes whenever the file does; None if there is no file."""

@@ -205,6 +205,13 @@ def test_a_record_that_is_wrong_or_of_a_newer_version_voids_the_file(store, toke
     assert str(store.path) in str(error.value)
 
 
+def test_what_a_terminal_could_not_decode_is_refused_and_changes_nothing(store):
+    store.add("ci", EVERYTHING)
+    with pytest.raises(TokenError, match="is not Unicode, so nothing was changed"):
+        store.add("odd", Permissions(tools=("r\udcfc*",)))
+    assert [record.name for record in store.read()] == ["ci"]
+
+
 def test_a_file_that_cannot_be_written_is_one_sentence_that_says_what_to_do(tmp_path):
     (tmp_path / "file").touch()
     store = TokenStore(tmp_path / "file" / "tokens.json")

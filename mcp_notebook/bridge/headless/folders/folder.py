@@ -201,7 +201,9 @@ class NotebookFolders:
     ) -> ExpectedKernel | None:
         """Serve a file that was read, or note why it cannot be served."""
         path = file.path
-        self._handled[path] = file.look
+        # One that has no lock is read again: the lock may come later.
+        if isinstance(code, NotebookCode) or path in self._notebooks or not self._settings.locked:
+            self._handled[path] = file.look
         self.skipped.pop(path, None)
         if isinstance(code, str):
             self.skipped[path] = code

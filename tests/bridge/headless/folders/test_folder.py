@@ -137,6 +137,9 @@ async def test_a_notebook_without_a_lock_is_left_out_if_locks_are_needed(folder,
         assert here.list_names() == ["a"]
         (reason,) = here.folders.skipped.values()
         assert reason == "b.ipynb has no lock: `mcp-notebook check b.ipynb --lock` writes one."
+        write_lock(folder / "b.ipynb", {})
+        await here.until(lambda: here.list_names() == ["a", "b"])
+        assert not here.folders.skipped
 
 
 async def test_a_notebook_whose_code_does_not_say_that_it_has_tools_is_known_by_its_last_run(
