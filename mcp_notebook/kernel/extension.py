@@ -39,6 +39,7 @@ from mcp_notebook.kernel.link.shutdown_hook import ShutdownHook
 from mcp_notebook.kernel.notebook.cards.tool_view import build_card
 from mcp_notebook.kernel.notebook.cell_tools import CellTools, describe_undeclared
 from mcp_notebook.kernel.notebook.cells import CallNames
+from mcp_notebook.kernel.notebook.client_cells import ClientCells
 from mcp_notebook.kernel.notebook.consent_prompts import ConsentPrompts
 from mcp_notebook.kernel.notebook.declarations import declare_decorated, list_decorated
 from mcp_notebook.kernel.notebook.inspection import Inspection, make_variable_uri
@@ -275,14 +276,9 @@ class Extension:
         return [] if history is None else list(history.input_hist_raw)
 
     def _make_proposing(self) -> Proposing:
+        cells = ClientCells(self.notebook_file, self.registry, lambda: self._endpoint.listed_names)
         proposing = Proposing(
-            self.shell,
-            self.registry,
-            invoker=self.invoker,
-            inspection=self._inspection,
-            file=self.notebook_file,
-            is_headless=self._is_headless,
-            get_listed_names=lambda: self._endpoint.listed_names,
+            self.shell, cells, self.invoker, self._inspection, is_headless=self._is_headless
         )
         proposing.on_switch = self._tools_changed
         proposing.queue.on_late = self._endpoint.note_change

@@ -11,7 +11,8 @@ import tokenize
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from itertools import chain
 
 from IPython.core.inputtransformer2 import TransformerManager
 
@@ -32,6 +33,8 @@ _FILLERS = re.compile(
 """Letters and marks that are not seen."""
 _GAP = re.compile(r"\S {40,}(?=\S)")
 _TAG = re.compile(r"<[a-z!/][\w-]*[\s/>]", re.IGNORECASE)
+_NO_CODE = (SyntaxError, ValueError, RuntimeError, MemoryError)
+"""What IPython, of 500 magics or more, and Python raise of a source."""
 _RUNNERS = {
     "run_cell_magic": "the cell magic `%%{}`, which decides what becomes of the lines below it",
     "run_line_magic": "the magic `%{}`",
@@ -52,30 +55,24 @@ def parse_source(source: str) -> ast.Module:
             f"IPython would end a line at U+{ord(odd[0]):04X}, and Python would not: in a text, "
             "write its escape"
         )
-    return _parse(_transform(source))
+    try:
+        return _parse(_transform(source))
+    except _NO_CODE as error:
+        if isinstance(error, SyntaxError):
+            raise
+        raise SyntaxError(str(error) or "it is nested too deeply") from None
 
 
 def _transform(source: str) -> str:
     # Not the shell's own, which may have the author's transformations, that run code.
-    with _syntax_errors():
-        code: str = TransformerManager().transform_cell(source)
-    return code
+    return str(TransformerManager().transform_cell(source))
 
 
 def _parse(code: str) -> ast.Module:
     flags = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-    with _syntax_errors():
-        tree = compile(code, "<proposal>", "exec", flags, dont_inherit=True)
+    tree = compile(code, "<proposal>", "exec", flags, dont_inherit=True)
     assert isinstance(tree, ast.Module)
     return tree
-
-
-@contextmanager
-def _syntax_errors() -> Iterator[None]:
-    try:
-        yield
-    except (ValueError, RuntimeError, MemoryError) as error:  # IPython's, of 500 magics or more
-        raise SyntaxError(str(error) or "it is nested too deeply") from None
 
 
 def describe_hidden(
@@ -138,7 +135,7 @@ def _list_codes(source: str) -> Iterator[str]:
     for _ in range(1 + _NESTED):
         if not head.startswith("%%"):
             return
-        with suppress(SyntaxError):
+        with suppress(*_NO_CODE):
             yield _transform(source)
         head, _, source = source.lstrip().partition("\n")
 
@@ -162,7 +159,11 @@ def _find_magics(
     source: str, codes: Sequence[str], find_magic: Callable[[str], object]
 ) -> list[str]:
     seen: dict[str, None] = {}
-    for node in _list_nodes(codes):
+    trees = []
+    for code in codes:
+        with suppress(*_NO_CODE):
+            trees.append(_parse(code))
+    for node in chain.from_iterable(map(ast.walk, trees)):
         match node:
             case ast.Call(
                 func=ast.Attribute(value=ast.Call(func=ast.Name("get_ipython")), attr=method),
@@ -177,9 +178,3 @@ def _find_magics(
     if word_alone and len(source.strip().splitlines()) == 1 and find_magic(word_alone[0]):
         seen[f"the magic `%{word_alone[0]}`, unless you have a variable of this name"] = None
     return sorted(seen, key=lambda text: "!" not in text)  # the shell's come first
-
-
-def _list_nodes(codes: Sequence[str]) -> Iterator[ast.AST]:
-    for code in codes:
-        with suppress(SyntaxError):
-            yield from ast.walk(_parse(code))

@@ -25,14 +25,12 @@ from mcp_notebook.kernel.notebook.client_cells import ClientCells
 from mcp_notebook.kernel.notebook.hidden_text import describe_hidden, parse_source
 from mcp_notebook.kernel.notebook.inspection import Inspection
 from mcp_notebook.kernel.notebook.loaded_extension import comes_from_jupyter
-from mcp_notebook.kernel.notebook.notebook_file import NotebookFile
 from mcp_notebook.kernel.notebook.proposals import Proposal, Proposals
 from mcp_notebook.kernel.notebook.proposed_tools import list_tool_problems
 from mcp_notebook.kernel.safe.text import replace_surrogates
 from mcp_notebook.kernel.tools.context import describe_program
 from mcp_notebook.kernel.tools.declared_tool import DeclaredTool, make_own_resource, make_tool
 from mcp_notebook.kernel.tools.options import ResourceOptions, ToolOptions
-from mcp_notebook.kernel.tools.tool_registry import ToolRegistry
 from mcp_notebook.text.terminal import print_data, print_output
 from mcp_notebook.text.wording import make_printable
 from mcp_notebook.wire import messages
@@ -85,41 +83,34 @@ class Proposing:
 
     Args:
         shell: The notebook's IPython.
-        registry: Its tools.
+        cells: Its cells, and its tools.
         invoker: Its calls.
         inspection: Its variables.
-        file: Its file.
         is_headless: Whether it runs without a frontend.
-        get_listed_names: Returns the tools that clients see under other names, by their own names.
     """
 
-    def __init__(  # noqa: PLR0913 - each is of another part
+    def __init__(
         self,
         shell: Any,
-        registry: ToolRegistry,
-        *,
+        cells: ClientCells,
         invoker: Invoker,
         inspection: Inspection,
-        file: NotebookFile,
+        *,
         is_headless: bool,
-        get_listed_names: Callable[[], Mapping[str, messages.ListedName]],
     ) -> None:
         self.queue = Proposals()
         """The open proposals."""
-        self.accepted = AcceptedCells(shell.user_ns, registry)
+        self.accepted = AcceptedCells(shell.user_ns, cells.registry)
         """The cells that were accepted."""
         self.on_switch: Callable[[], None] = lambda: None
         """Called when clients may propose, or no longer; on any thread."""
         self.is_on = False
         """Whether clients may propose cells."""
         self._shell = shell
-        self._registry = registry
+        self._cells = cells
         self._invoker = invoker
         self._inspection = inspection
-        self._file = file
         self._is_headless = is_headless
-        self._get_listed_names = get_listed_names
-        self._cells = ClientCells(file, registry, get_listed_names)
         self._sessions: set[str | None] = set()
         """The frontends that have run cells; of a headless notebook, the first is the bridge."""
         self._was_watched = self._is_watched = False
@@ -142,7 +133,7 @@ class Proposing:
                 make_own_resource(self._cells.read, _CELLS),
             )
         own = (self._inspection.tool, *(self._own if on else ()))
-        self._registry.built_in = {tool.name: tool for tool in own}
+        self._cells.registry.built_in = {tool.name: tool for tool in own}
         self.is_on = on
         self.on_switch()
         if on:
@@ -154,7 +145,7 @@ class Proposing:
     @property
     def is_listed(self) -> bool:
         """Whether clients may propose, since no tool of the author's has the name."""
-        return self.is_on and all(tool.name != NAME for tool in self._registry.tools)
+        return self.is_on and all(tool.name != NAME for tool in self._cells.registry.tools)
 
     def list_infos(self) -> Iterator[messages.ToolInfo]:
         """Yield what clients that may propose get, but for the variables."""
@@ -162,7 +153,7 @@ class Proposing:
             return
         tool, resource = self._own
         yield structs.replace(tool.info, proposes=True)
-        uri = f"notebook://{quote(self._file.describe(os.getpid())['name'], safe='')}/cells"
+        uri = f"notebook://{quote(self._cells.file.describe(os.getpid())['name'], safe='')}/cells"
         yield structs.replace(resource.info, uri=uri, proposes=True)
 
     # -- the notebook ------------------------------------------------------------------------------
@@ -316,8 +307,8 @@ class Proposing:
         if proposal.outputs is None:
             raise ToolError(text)
         print_output(text)
-        others = self._get_listed_names()
-        for tool in self._registry.tools:
+        others = self._cells.get_listed_names()
+        for tool in self._cells.registry.tools:
             if proposal.state == "ran" and tool.cell == proposal.cell:
                 name = others[tool.name].name if tool.name in others else tool.name
                 print_output(f"The {tool.kind_word} `{name}` is listed now.")
