@@ -3,9 +3,10 @@
 Face: `McpMagics` and `suggest_correction` (`magics`), `Notebook` (`mcp_verbs`), `MagicCompleter`
 (`completion`), `CellTools` (`cell_tools`), `ConsentPrompts` (`consent_prompts`),
 `declare_decorated` (`declarations`), `NotebookFile` (`notebook_file`),
-`ResourceChanges` (`resource_changes`), `Inspection` (`inspection`), `Proposing` (`proposing`),
-`SidePanel` (`side_panel_state`), `CallNames` (`cells`), `describe_orphans` (`tool_problems`),
-`ToolLock` (`tool_lock`), `public_address` and `EXTENSION` (`loaded_extension`) for the extension;
+`ResourceChanges` (`resource_changes`), `Inspection` (`inspection`), `ClientCells` (`client_cells`),
+`Proposing` (`proposing`), `SidePanel` (`side_panel_state`), `CallNames` (`cells`),
+`describe_orphans` (`tool_problems`), `ToolLock` (`tool_lock`), `public_address` and `EXTENSION`
+(`loaded_extension`) for the extension;
 `read_line` (`magic_line`) and `parse_cell` (`reassigned_names`) for the checks; for authors, who
 import them from `mcp_notebook`, `mcp_tool` and `mcp_tools` (`decorators`), `Tool` and `registry`
 (`registry`), and `SharedPath` (`shared_path`).
@@ -17,10 +18,9 @@ it to a function, `declarations` builds the tools, `cell_tools` registers them a
 ``%%mcp_tool?`` and ``mcp_tool?``. `consent_prompts` asks whether a call may run; ``%mcp allow`` and
 ``%mcp deny`` answer. `proposing` lets clients propose cells, which wait in `proposals`. `panel` is
 the room of the side panel, ``%mcp panel`` and ``%mcp status``, and `call_table` the table of
-``%mcp log``. `tool_problems`
-lists what is wrong with the tools. `live_display` is an output that any thread can update,
-`output_html` the HTML that outputs share. `call_cells` writes a call as a cell, or as one line.
-`public_address` is the notebook's address on Binder and JupyterHub.
+``%mcp log``. `tool_problems` lists what is wrong with the tools. `live_display` is an output that
+any thread can update, `output_html` the HTML that outputs share. `call_cells` writes a call as a
+cell, or as one line. `public_address` is the notebook's address on Binder and JupyterHub.
 
 Threads: magics and cells run on the kernel's main thread. The decorators and `registry` work on any
 thread, also inside a tool. Without a notebook, the decorators only mark the function.
