@@ -88,8 +88,7 @@ class AcceptedCells:
             if each.shown.number == number:
                 return self._cells.pop(cell)
         raise ProposalError(
-            "The notebook no longer knows what this cell has defined: delete the cell, and `del` "
-            "its names."
+            "The notebook has forgotten what this cell defined: delete it, and `del` its names."
         )
 
     def undo(self, proposal: Proposal) -> None:

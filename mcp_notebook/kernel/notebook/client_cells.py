@@ -1,6 +1,6 @@
 """The notebook's cells as clients read them, and as they name them when they propose one.
 
-`note_run` comes on the main thread, all else on any. The file has the order, the Markdown and the
+`run` is written on the main thread, and read on any. The file has the order, the Markdown and the
 cells that have not run; a cell that has run since is as it ran. Outputs are never part of it, and
 what looks like a secret is masked.
 """
@@ -30,10 +30,6 @@ class ClientCells(Struct, eq=False):
     """Returns the tools that clients see under other names, by their own names."""
     run: dict[str, str] = field(default_factory=dict)
     """What the cells were when they ran last, by their ids."""
-
-    def note_run(self, cell: str, source: str) -> None:
-        """Note what a cell was when it ran."""
-        self.run[cell] = source
 
     def read(self) -> str:
         """The sources of the notebook's cells, without outputs: the id, type and text of each.

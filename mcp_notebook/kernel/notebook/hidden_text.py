@@ -57,9 +57,7 @@ def parse_source(source: str) -> ast.Module:
         )
     try:
         return _parse(_transform(source))
-    except _NO_CODE as error:
-        if isinstance(error, SyntaxError):
-            raise
+    except (ValueError, RuntimeError, MemoryError) as error:
         raise SyntaxError(str(error) or "it is nested too deeply") from None
 
 
@@ -88,13 +86,12 @@ def describe_hidden(
     """
     found = defaultdict[str, list[int]](list)
     empty = 0
+    codes = [] if tree is None else [*_list_codes(source)]
+    odd = _find_odd_names(codes)
     for number, line in enumerate(source.split("\n"), 1):
-        for what in _judge(line, empty, is_code=tree is not None):
+        for what in _judge(line, empty, odd, is_code=tree is not None):
             found[what].append(number)
         empty = 0 if line.strip() else empty + 1
-    codes = [] if tree is None else [*_list_codes(source)]
-    for number in _find_odd_names(source, codes):
-        found["has a name with letters outside ASCII, which may look like others"].append(number)
     for what, numbers in found.items():
         yield f"Line {_list_first(numbers, ', ')} {what}."
     if tree is not None:
@@ -111,8 +108,8 @@ def _list_first(words: Sequence[object], separator: str) -> str:
     return separator.join(map(str, words[:_SHOWN])) + " ..." * (len(words) > _SHOWN)
 
 
-def _judge(line: str, empty: int, *, is_code: bool) -> Iterator[str]:
-    """Yield what a person may miss in a line below so many empty ones."""
+def _judge(line: str, empty: int, odd: Sequence[str], *, is_code: bool) -> Iterator[str]:
+    """Yield what a person may miss in a line below so many empty ones, with odd names in it."""
     unusual = _UNUSUAL.findall(line)
     if any(not each.isprintable() or _FILLERS.match(each) for each in unusual):
         yield "has characters that are not seen, or that move or cover others"
@@ -124,6 +121,8 @@ def _judge(line: str, empty: int, *, is_code: bool) -> Iterator[str]:
         yield "goes on behind many spaces"
     if line.strip() and empty >= EMPTY_LINES:
         yield f"stands below {EMPTY_LINES} empty lines or more"
+    if any(name in line for name in odd):
+        yield "has a name with letters outside ASCII, which may look like others"
 
 
 def _list_codes(source: str) -> Iterator[str]:
@@ -131,28 +130,23 @@ def _list_codes(source: str) -> Iterator[str]:
 
     Magics are calls in it, as in what runs: a quote in a magic does not begin a text.
     """
-    head = "%%"
     for _ in range(1 + _NESTED):
-        if not head.startswith("%%"):
-            return
         with suppress(*_NO_CODE):
             yield _transform(source)
         head, _, source = source.lstrip().partition("\n")
+        if not head.startswith("%%"):
+            return
 
 
-def _find_odd_names(source: str, codes: Sequence[str]) -> Iterator[int]:
+def _find_odd_names(codes: Sequence[str]) -> list[str]:
     names = set()
     for code in codes:
         with suppress(tokenize.TokenError, SyntaxError):  # no Python; the names before it are there
-            lines = io.StringIO(code, newline=None)
-            for token in tokenize.generate_tokens(lines.readline):
+            for token in tokenize.generate_tokens(io.StringIO(code, newline=None).readline):
                 # Python 3.11 takes some letters of names for errors here.
                 if token.type in (tokenize.NAME, tokenize.ERRORTOKEN):
                     names.add(token.string)
-    odd = [name for name in names if not name.isascii()]
-    for number, line in enumerate(source.split("\n"), 1):
-        if any(name in line for name in odd):
-            yield number
+    return [name for name in names if not name.isascii()]
 
 
 def _find_magics(
@@ -174,7 +168,6 @@ def _find_magics(
                 if named != "mcp_tool":
                     seen[_RUNNERS[method].format(named.split("\n")[0][:60])] = None
     # IPython's automagic, for which code may be Python as well: `sx (rm)`.
-    word_alone = re.match(r"[\w.]+", source.strip())
-    if word_alone and len(source.strip().splitlines()) == 1 and find_magic(word_alone[0]):
-        seen[f"the magic `%{word_alone[0]}`, unless you have a variable of this name"] = None
+    if (line := re.fullmatch(r"([\w.]+).*", source.strip())) and find_magic(line[1]):
+        seen[f"the magic `%{line[1]}`, unless you have a variable of this name"] = None
     return sorted(seen, key=lambda text: "!" not in text)  # the shell's come first

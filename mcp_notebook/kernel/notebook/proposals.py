@@ -126,8 +126,7 @@ class Proposals:
                     self.end(each, "It was replaced by your newer one.")
             if sum(each.owner == owner for each in self._open.values()) >= MAX_OF_CLIENT:
                 raise ToolError(
-                    f"Already {MAX_OF_CLIENT} proposals of yours wait for the user: wait for an "
-                    "answer before you propose more."
+                    f"{MAX_OF_CLIENT} proposals of yours wait: propose no more before an answer."
                 )
             shown = structs.replace(shown, number=next(self._numbers))
             proposal = Proposal(shown=shown, owner=owner, is_task=is_task)
@@ -138,8 +137,7 @@ class Proposals:
         """End or reopen a proposal whose time is over; its client's call looks now and then."""
         with self._lock:
             state, (seconds, late) = proposal.state, self.limits[proposal.state]
-            is_kept = state == "open" and proposal.is_task()
-            if is_kept or time.time() - proposal.since < seconds:
+            if (state == "open" and proposal.is_task()) or time.time() - proposal.since < seconds:
                 return
             if state == "open":
                 self.end(proposal, late, *proposal.changes)

@@ -17,10 +17,6 @@ from mcp_notebook.kernel.tools.options import ToolOptions
 from mcp_notebook.kernel.tools.tool_words import judge_tool_words
 
 _MAGIC = "%%mcp_tool"
-_NO_TOOL = (
-    "The cell declares no tool: begin it with `%%mcp_tool` and define a function with type hints "
-    "and a docstring below."
-)
 
 
 def list_tool_problems(source: str, tree: ast.Module, *, is_tool: bool) -> Iterator[str]:
@@ -53,7 +49,10 @@ def list_tool_problems(source: str, tree: ast.Module, *, is_tool: bool) -> Itera
         )
     ]
     if is_tool and not functions:
-        yield _NO_TOOL
+        yield (
+            "The cell declares no tool: begin it with `%%mcp_tool` and define a function with type "
+            "hints and a docstring below."
+        )
     for function in functions:
         doc = parse_docstring(ast.get_docstring(function) or comment)
         parameters = function.args.posonlyargs + function.args.args + function.args.kwonlyargs

@@ -167,7 +167,7 @@ class Proposing:
         """Note that a cell is about to run; on the main thread."""
         self._sessions.add((self._shell.get_parent() or {}).get("header", {}).get("session"))
         if cell is not None:
-            self._cells.note_run(cell, source)
+            self._cells.run[cell] = source
             self.accepted.before_run(cell)
 
     def after_cell(self) -> str | None:
@@ -220,8 +220,7 @@ class Proposing:
         ]
         if not self.is_on:
             return "Clients cannot propose cells; `%mcp propose on` lets them."
-        none = "No cell is proposed now; `%mcp propose off` ends that clients may."
-        return "\n\n".join(parts) or none
+        return "\n\n".join(parts) or "No cell is proposed now; `%mcp propose off` turns this off."
 
     def _place_again(self, shown: messages.OpenProposal) -> tuple[messages.OpenProposal, str]:
         """Return a proposal with its place as it is now, and what has changed; "" for nothing."""
@@ -230,14 +229,12 @@ class Proposing:
         except ToolError:
             nowhere = structs.replace(shown, after=None, replaces=None, tool="", base=None)
             return nowhere, "The tool or the cell that this is for is gone."
-        why = f"The tool `{shown.tool}` has changed since this was proposed."
-        return placed, why if placed != shown else ""
+        return placed, "" if placed == shown else f"The tool `{shown.tool}` has changed since then."
 
     def _undo(self, number: int) -> str:
         if self._invoker.runs_cell:
             raise ProposalError("A cell is running. Take it back when that has ended.")
-        accepted = self.accepted.forget(number)
-        self._shell.kernel.io_loop.add_callback(self.accepted.undo, accepted)
+        self._shell.kernel.io_loop.add_callback(self.accepted.undo, self.accepted.forget(number))
         return "Took back what only this cell had defined."
 
     # -- the tool ----------------------------------------------------------------------------------
@@ -263,8 +260,7 @@ class Proposing:
             after: The name of a tool or the id of a cell below which it goes; else at the end.
             replaces: The name of the tool whose cell this source replaces.
         """
-        capture = current_capture()
-        call = next(call for call in self._invoker.calls if call.capture is capture)
+        call = next(call for call in self._invoker.calls if call.capture is current_capture())
         is_own = call.client.program is None
         if not is_own:
             self._check_person()
