@@ -80,6 +80,7 @@ def official():
     config = uvicorn.Config(app, port=0, log_config=None)
     served = uvicorn.Server(config)
     socket = config.bind_socket()
+    socket.listen()  # uvicorn starts to, some time after its thread has
     thread = threading.Thread(target=served.run, args=([socket],))
     thread.start()
     yield f"http://127.0.0.1:{socket.getsockname()[1]}/mcp"
