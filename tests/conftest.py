@@ -81,12 +81,10 @@ SLOW = (
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks
 def pytest_collection_modifyitems(items):
-    """Mark what is slow, and let one worker run it file by file: its tests share kernels."""
+    """Mark what is slow, and have the long files run first."""
     for item in items:
-        if item.nodeid.startswith(SLOW):
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
-            if item.get_closest_marker("smoke") is None:
-                item.add_marker(pytest.mark.slow)
+        if item.nodeid.startswith(SLOW) and item.get_closest_marker("smoke") is None:
+            item.add_marker(pytest.mark.slow)
         if item.nodeid.startswith(("tests/browser/", "tests/vscode/")):
             item.add_marker(pytest.mark.timeout(600))  # a page may take minutes to open
     # A long file at the end would leave the other workers without work.

@@ -7,9 +7,11 @@ import anyio
 import pytest
 from clients import ONE_ERA, connected, text_of, tool_kernel, until_listed
 from listing import list_tools
+from mcp_types import Implementation
 
 pytestmark = pytest.mark.anyio
 
+ANY_CLIENT = Implementation(name="any", version="1")
 CACHE = "io.github.mcp-notebook/cache"
 SCHEMA = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -110,8 +112,9 @@ async def notices(era):
 
 @pytest.fixture
 async def early_client(kernel, era, notices):
-    # The kernel has no tool yet: the bridge's finding it is no change.
-    async with connected(kernel.home, era, "stdio", message_handler=notices.handle) as client:
+    # The kernel has no tool yet: the bridge's finding it is no change. Answers wait for no list.
+    own = {"client_info": ANY_CLIENT, "message_handler": notices.handle}
+    async with connected(kernel.home, era, "stdio", **own) as client:
         yield client
     await anyio.to_thread.run_sync(kernel.ok, "registry.remove(*registry)")
 

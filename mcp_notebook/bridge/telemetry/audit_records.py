@@ -10,6 +10,8 @@ import json
 from hashlib import sha256
 from typing import Any, TypeAlias
 
+import msgspec
+
 from mcp_notebook.bridge.telemetry.call_events import (
     CallEnd,
     CallRefusal,
@@ -30,9 +32,7 @@ MAX_NAME = 200
 MAX_ERROR = 500
 """Characters of an error."""
 MAX_ARGUMENTS = 2**14
-"""Characters of the arguments' JSON; longer arguments are only hashed."""
-_ARGUMENTS = json.JSONEncoder(allow_nan=False, sort_keys=True, separators=(",", ":"))
-"""Sorted, so that equal arguments have equal hashes."""
+"""Bytes of the arguments' JSON; longer arguments are only hashed."""
 
 
 def describe_start(start: CallStart, mode: Audit) -> Record:
@@ -166,7 +166,8 @@ def _describe_arguments(arguments: dict[str, Any], schema: dict[str, Any], mode:
     try:
         if has_secrets(schema, schema):
             arguments = redact_arguments(schema, arguments)
-        text = _ARGUMENTS.encode(arguments).encode("ascii")
+        # Sorted, so that equal arguments have equal hashes.
+        text = msgspec.json.encode(arguments, order="sorted")
     except Exception as error:  # noqa: BLE001 - every call gets a line, whatever its client sends
         # For example, an integer with too many digits.
         return {"arguments_problem": type(error).__name__}
@@ -174,7 +175,7 @@ def _describe_arguments(arguments: dict[str, Any], schema: dict[str, Any], mode:
     if mode == "none":
         return record
     if mode == "full" and len(text) <= MAX_ARGUMENTS:
-        return {"arguments": arguments} | record
+        return {"arguments": msgspec.json.decode(text)} | record
     return {"arguments_sha256": sha256(text).hexdigest()} | record
 
 

@@ -60,17 +60,20 @@ def test_equal_arguments_have_equal_hashes_in_whatever_order_they_came():
         _line(start_of(arguments=arguments))
         for arguments in ({"a": 1, "b": {"c": 2, "d": "é"}}, {"b": {"d": "é", "c": 2}, "a": 1})
     )
-    text = r'{"a":1,"b":{"c":2,"d":"\u00e9"}}'
+    text = '{"a":1,"b":{"c":2,"d":"é"}}'
     assert first["arguments_sha256"] == hashlib.sha256(text.encode()).hexdigest()
     assert first == second
     assert "arguments" not in first
 
 
-@given(st.dictionaries(st.text(), st.text() | st.integers() | st.lists(st.floats(0, 1))))
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@given(st.dictionaries(TEXT, TEXT | st.integers() | st.lists(st.booleans() | st.none())))
 def test_the_hash_of_arguments_is_that_of_their_json(arguments):
-    text = json.dumps(arguments, sort_keys=True, separators=(",", ":"))
+    text = json.dumps(arguments, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
     line = _line(start_of(arguments=arguments))
-    assert line["arguments_sha256"] == hashlib.sha256(text.encode()).hexdigest()
+    assert line["arguments_sha256"] == hashlib.sha256(text).hexdigest()
     assert line["arguments_size"] == len(text)
 
 
@@ -147,14 +150,15 @@ JSON = st.recursive(
     st.sampled_from(["full", "hash", "none"]),
 )
 def test_every_call_has_a_line_whatever_its_arguments_and_schema_are(arguments, schema, mode):
-    small = start_of(arguments=arguments, input_schema=schema)
-    large = start_of(arguments=json.dumps(arguments).encode(), input_schema=schema)
-    for start in (small, large):
-        assert _line(start, mode)["tool"] == "top"
+    assert _line(start_of(arguments=arguments, input_schema=schema), mode)["tool"] == "top"
 
 
-@pytest.mark.parametrize("value", [10**5000, float("inf")], ids=["digits", "infinity"])
+@pytest.mark.parametrize("value", [10**5000, "\ud800"], ids=["digits", "surrogate"])
 def test_a_call_is_recorded_even_if_its_arguments_are_not_valid_json(value):
     line = encode(describe_start(start_of(arguments={"a": value}), "full"))
-    assert b"Infinity" not in line
-    assert json.loads(line)["arguments_problem"] == "ValueError"
+    assert json.loads(line)["arguments_problem"] in ("ValueError", "UnicodeEncodeError")
+
+
+def test_a_number_that_json_does_not_have_is_recorded_as_null():
+    line = encode(describe_start(start_of(arguments={"a": float("inf")}), "full"))
+    assert json.loads(line)["arguments"] == {"a": None}
