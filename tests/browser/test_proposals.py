@@ -331,7 +331,7 @@ def test_a_proposal_is_answered_by_the_keyboard(open_notebook, propose):
         raise AssertionError(f"{name!r} is not reached, but {page.evaluate(FOCUSED)!r}")
 
     go_to("Source")
-    # A key scrolls smoothly to where the end was: an editor measures its lines as they come into view.
+    # A key scrolls to where the end was: an editor measures its lines as they come into view.
     while "First look at the source" in ghost.place.inner_text():
         page.keyboard.press("End")
         page.wait_for_timeout(300)
