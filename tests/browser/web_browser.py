@@ -1,4 +1,4 @@
-"""The browser: Debian's Chromium, not one that Playwright would bring."""
+"""The machine's own browser, not one that Playwright would bring: best one without windows."""
 
 import os
 import shutil
@@ -8,14 +8,14 @@ from tempfile import TemporaryDirectory
 
 from playwright.sync_api import Browser, sync_playwright
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
 
 @contextmanager
 def launched_chromium() -> Iterator[Browser]:
     """Start it without a window, and end it."""
     path = next(filter(None, map(shutil.which, NAMES)), None)
-    assert path, "There is no Chromium: `apt install chromium`."
+    assert path, "There is no Chromium: `apt install chromium-headless-shell`."
     arguments = ["--disable-background-networking"]
     if os.geteuid() == 0:
         arguments.append("--no-sandbox")
