@@ -100,6 +100,7 @@ len(df) + limit
             ["df = df + 1", "x = 1", "for df in [df]: pass"],
             ["`df` is assigned again in cells 3 and"],
         ),
+        ([f"deep = {'-' * 9_000}1", "df = 2"], ["`df` is assigned again in cell 4:"]),
         (["df, limit = df, 2"], ["`df` is assigned again in cell 3:", "`limit` is assigned again"]),
         (["if limit:\n    with open('x') as df: pass"], ["`df` is assigned again in cell 3:"]),
         (["i = n = 5"], []),  # the body's own, and its parameter

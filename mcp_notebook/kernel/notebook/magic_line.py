@@ -218,7 +218,7 @@ def build_options(namespace: Namespace, kind: messages.Kind = "tool") -> ToolOpt
 def _read_example(text: str) -> dict[str, Any]:
     """Return the arguments of an example, written as in a call: ``year=2015, city="Bern"``."""
     arguments = None
-    with suppress(SyntaxError, ValueError, RecursionError):
+    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
         call = ast.parse(f"dict({text})", mode="eval").body
         if isinstance(call, ast.Call) and not call.args:
             arguments = {each.arg: _read_literal(each.value) for each in call.keywords}

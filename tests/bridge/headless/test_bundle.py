@@ -32,7 +32,8 @@ async def _refuse(path, settings, include=()):
 
 async def test_a_notebook_without_a_block_is_told_one_with_what_it_imports(folder, settings):
     cells = ["%matplotlib inline\nimport numpy as np, json", "from psutil import Process", "!ls"]
-    said = await _refuse(_write(folder, *cells, "%%mcp_tool\ndef f(: 'broken'"), settings)
+    broken = ("%%mcp_tool\ndef f(: 'broken'", f"deep = {'-' * 9_000}1")
+    said = await _refuse(_write(folder, *cells, *broken), settings)
     listed = said.partition("# dependencies = [\n")[2].splitlines()
     assert [line.partition(">=")[0] for line in listed[:2]] == ['#     "numpy', '#     "psutil']
     assert listed[2:] == ["# ]", "# ///"]

@@ -55,6 +55,12 @@ def test_examples_are_written_as_in_a_call():
     assert examples == ({"year": 2015}, {"year": -2, "city": "Bern", "days": [1, "b"]}, {})
 
 
+@pytest.mark.parametrize("text", ["2015", "year=", "**all", f"year={'-' * 9_000}1"])
+def test_an_example_that_is_no_call_is_refused(text):
+    with pytest.raises(DefinitionError, match="takes arguments as in a call"):
+        build_options(read(f"--example '{text}'").options)
+
+
 def test_required_capabilities_may_be_repeated_or_stand_in_one_list():
     assert build_options(read("--requires elicitation").options).requires == ("elicitation",)
     options = build_options(read("--requires a,b --requires c").options)

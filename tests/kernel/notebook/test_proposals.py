@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import sys
 from random import Random
 
 import pytest
@@ -398,6 +399,10 @@ def test_a_second_proposal_for_a_place_replaces_the_first_of_the_client(client, 
 # -- before a person is asked ----------------------------------------------------------------------
 
 
+# Since 3.15, Python says it itself.
+TOO_DEEP = "too complex to parse" if sys.version_info >= (3, 15) else "nested too deeply"
+
+
 @pytest.mark.parametrize(
     ("source", "kind", "says"),
     [
@@ -412,7 +417,7 @@ def test_a_second_proposal_for_a_place_replaces_the_first_of_the_client(client, 
         ("%%mcp_tool\ndef f(x: int): return x", "code", "`f`: The tool has no description"),
         ("%%mcp_tool f(x: int)\n# What it is.\nx", "tool", "parameter has no description: `x`"),
         ("%%mcp_tool --nmae g\ndef f(): 'F.'", "tool", "--nmae"),
-        (f"%%mcp_tool f(x={'-' * 9_000}1)", "tool", "nested too deeply"),
+        (f"%%mcp_tool f(x={'-' * 9_000}1)", "tool", TOO_DEEP),
         ("@mcp_tool\ndef f(y: str):\n    'Text.'", "tool", "no description: `y`"),
     ],
 )
