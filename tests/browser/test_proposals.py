@@ -334,7 +334,7 @@ def test_a_proposal_is_answered_by_the_keyboard(open_notebook, propose):
     # A key scrolls to where the end was: an editor measures its lines as they come into view.
     while "First look at the source" in ghost.place.inner_text():
         page.keyboard.press("End")
-        page.wait_for_timeout(300)
+        page.evaluate(SCROLLED)
     go_to("Accept and run")
     ghost.wait_until_ready("Accept and run")
     page.keyboard.press("Enter")
@@ -355,6 +355,22 @@ FOCUSED = """() => {
     const element = document.activeElement;
     return element.getAttribute("aria-label") ?? element.textContent;
 }"""
+
+
+SCROLLED = """() => new Promise(done => {
+    const { activeElement } = document;
+    let before;
+    const look = () => {
+        if (activeElement.scrollTop === before) {
+            done();
+        } else {
+            before = activeElement.scrollTop;
+            setTimeout(look, 100);
+        }
+    };
+    look();
+})"""
+"""Waits until what has the focus scrolls no further."""
 
 
 @contextmanager

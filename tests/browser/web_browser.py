@@ -1,4 +1,4 @@
-"""The machine's own browser, not one that Playwright would bring: best one without windows."""
+"""The machine's own Chromium, not one that Playwright would download."""
 
 import os
 import shutil

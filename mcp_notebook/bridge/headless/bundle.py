@@ -29,6 +29,7 @@ from mcp_notebook.bridge.headless.script_environment import (
     lock_script,
     sync_environment,
 )
+from mcp_notebook.bridge.headless.source_tools import parse_cell
 from mcp_notebook.discovery.own_requirement import find_own_requirement
 from mcp_notebook.errors import NotebookError
 from mcp_notebook.settings.settings import DEFAULT_PORT, Settings
@@ -323,13 +324,8 @@ def _propose_block(sources: Iterable[str]) -> str:
 
 
 def _list_imports(source: str) -> Iterator[str]:
-    """Return the modules that a cell imports, without magics; none if it is not Python."""
-    lines = [line for line in source.splitlines() if not line.lstrip().startswith(("%", "!"))]
-    try:
-        tree = ast.parse("\n".join(lines))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    for node in ast.walk(tree):
+    """Yield the modules that a cell imports."""
+    for node in ast.walk(parse_cell(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:

@@ -122,7 +122,7 @@ def _read_magic_cell(line: str, body: str) -> tuple[list[_Function], str]:
 def _read_line_magics(source: str, known: Mapping[str, _Function]) -> Iterator[_Declaration]:
     quoted = {
         line
-        for node in ast.walk(_parse_cell(source))
+        for node in ast.walk(parse_cell(source))
         if isinstance(node, ast.Constant | ast.JoinedStr) and isinstance(node.end_lineno, int)
         for line in range(node.lineno + 1, node.end_lineno + 1)
     }
@@ -179,7 +179,7 @@ def _read_words(line: str) -> tuple[list[str], dict[str, Any]]:
 
 def _describe_body(body: str) -> str:
     """Return what a cell that is the body of a tool says of itself: a string, or a comment."""
-    if text := ast.get_docstring(_parse_cell(body)):
+    if text := ast.get_docstring(parse_cell(body)):
         return text
     lines = map(str.strip, body.strip().splitlines())
     comment = takewhile(lambda line: line.startswith("#"), lines)
@@ -198,15 +198,15 @@ def _parse(source: str) -> ast.Module | None:
         return None
 
 
-def _parse_cell(source: str) -> ast.Module:
-    """Parse a cell without its magics; nothing is in it if it is not Python."""
+def parse_cell(source: str) -> ast.Module:
+    """Return a cell's code without its magics; an empty module if it is not Python."""
     source = textwrap.dedent(source)
     return _parse(source) or _parse(_NOT_PYTHON.sub(r"\1pass", source)) or ast.Module([], [])
 
 
 def _list_functions(source: str) -> Iterator[_Function]:
     """Yield the functions that a cell defines, or imports by name."""
-    for node in _parse_cell(source).body:
+    for node in parse_cell(source).body:
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
                 decorated = filter(None, map(_read_decorator, node.decorator_list))

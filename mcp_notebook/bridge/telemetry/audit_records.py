@@ -168,6 +168,8 @@ def _describe_arguments(arguments: dict[str, Any], schema: dict[str, Any], mode:
             arguments = redact_arguments(schema, arguments)
         # Sorted, so that equal arguments have equal hashes.
         text = msgspec.json.encode(arguments, order="sorted")
+        if b"null" in text:  # which infinity, as a client's 1e400 is read, would become
+            json.dumps(arguments, allow_nan=False)
     except Exception as error:  # noqa: BLE001 - every call gets a line, whatever its client sends
         # For example, an integer with too many digits.
         return {"arguments_problem": type(error).__name__}
@@ -175,7 +177,7 @@ def _describe_arguments(arguments: dict[str, Any], schema: dict[str, Any], mode:
     if mode == "none":
         return record
     if mode == "full" and len(text) <= MAX_ARGUMENTS:
-        return {"arguments": msgspec.json.decode(text)} | record
+        return {"arguments": arguments} | record
     return {"arguments_sha256": sha256(text).hexdigest()} | record
 
 
